@@ -5,7 +5,7 @@
 # at its end.
 
 tap_n=0 tap_bad=0
-# How many times slower than a PC this machine is: deadlines are multiplied.
+# How many times slower than a PC this machine is: deadlines are multiplied by it.
 SLOW=${SAINA_SLOW:-1}
 # No test waits for longer than this in all, so that there is time to show what hangs.
 LONGEST=${SAINA_TEST_SECONDS:-}
@@ -139,8 +139,7 @@ stop() {
 	fi
 }
 
-# deadline SECONDS: from now, and at least a minute, so that a busy machine makes no failure;
-# what takes as long as it is allowed to has failed anyway.
+# deadline SECONDS: from now, and at least a minute, so that a busy machine makes no failure.
 deadline() {
 	echo $((SECONDS + ($1 < 60 ? 60 : $1) * SLOW))
 }

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Signs of life while something takes long and says nothing.  Sourced by
+# Progress lines during a long step that prints nothing.  Sourced by
 # tools/demo, tools/demo-vm and tools/quickstart, which have say().
 
 ticker=''
@@ -10,7 +10,7 @@ ticker=''
 # ticker_stop or until FILE is there.
 ticker_start() {
 	(
-		# A pipe that nobody writes to: a pause without a process to be left behind.
+		# Reading a pipe without a writer is a pause without a process, which could be left behind.
 		exec 9<> <(:)
 		from=$SECONDS
 		while ! read -r -t 3 -u 9 && { [ -z "${2-}" ] || [ ! -e "$2" ]; }; do

@@ -239,7 +239,7 @@ static void test_forgeries(struct job *j, const char *policy)
 	/* the same message without the fault is accepted */
 	send_frame(b.f, good(&b, SAINA_MSG_CLOCK), b.port);
 	job_verdict(j, was_answered() && got_answer()->type == SAINA_MSG_GO && got_answer()->aux == 2,
-		    "hostile: the message that the forgeries were made of is taken");
+		    "hostile: the message from which the forgeries were made is accepted");
 }
 
 /* Messages in a worker's own name that it must not send. */

@@ -193,7 +193,7 @@ static void test_pairs(enum way way)
 			}
 		}
 	}
-	job_verdict(&j, ok, "exponents: the finer gradient is rounded, whichever is first");
+	job_verdict(&j, ok, "exponents: the finer of two gradients is rounded, whichever is first");
 }
 
 /* Three workers, in that order. */
@@ -246,7 +246,7 @@ static void test_orders(enum way way)
 	send_value(&j, 1, 6, 7, 2);
 	send_value(&j, 2, 6, 7, 3);
 	ok &= is_result(&j, 6, 7, 7, 6) && counted(&j, SAINA_C_COARSENED, 0, 2, 2);
-	job_verdict(&j, ok, "exponents: they degrade no round, and a duplicate's is ignored");
+	job_verdict(&j, ok, "exponents: mixed exponents degrade no round, and the exponent of a duplicate is ignored");
 }
 
 static void test_nan(enum way way)
@@ -289,7 +289,7 @@ static void test_range(enum way way)
 	}
 	ok &= !job_rt(&j).next_round && counted(&j, SAINA_C_EXPONENT, 0, 5, 0) &&
 	      counted(&j, SAINA_C_STORED, 0, 0, 0);
-	job_verdict(&j, ok, "exponents: one out of range opens no round");
+	job_verdict(&j, ok, "exponents: a gradient with an exponent out of range opens no round");
 	send_value(&j, 0, 0, 0, 1);
 	for (int i = 0; i < 5; i++) {
 		send_value(&j, 1, 0, bad[i], 1);
@@ -299,7 +299,7 @@ static void test_range(enum way way)
 	send_value(&j, 1, 0, SAINA_EXPONENT_MAX, 1);
 	send_value(&j, 2, 0, SAINA_EXPONENT_MIN, 1);
 	ok &= is_result(&j, 0, 7, SAINA_EXPONENT_MIN, 1) && counted(&j, SAINA_C_ADDED, 0, 1, 1);
-	job_verdict(&j, ok, "exponents: one out of range is not added, the first and the last in range are");
+	job_verdict(&j, ok, "exponents: a gradient with an exponent out of range is not added, those at both ends of the range are");
 }
 
 /*

@@ -357,7 +357,7 @@ int main(void)
 
 	sched_getaffinity(0, sizeof(mine), &mine);
 	if (CPU_COUNT(&mine) < 2)
-		tap_skip_all("one CPU: nothing runs at once");
+		tap_skip_all("one CPU: no two programs run at once");
 	harness_open(&harness);
 	counted = calloc(STEPS_MAX, WORKERS * SEGMENTS);
 	view = calloc(STEPS_MAX, WORKERS * SEGMENTS * sizeof(*view));

@@ -338,7 +338,7 @@ int main(void)
 
 	sched_getaffinity(0, sizeof(mine), &mine);
 	if (CPU_COUNT(&mine) < 2)
-		tap_skip_all("one CPU: nothing runs at once");
+		tap_skip_all("one CPU: no two programs run at once");
 	harness_open(&harness);
 	rng_seed(&r, 4711);
 	have = calloc((size_t)(ROUNDS_MAX + 2) * SEGMENTS, 1);

@@ -53,17 +53,17 @@ int main(void)
 	harness_open(&harness);
 	port = harness.port[1];
 	handoff = harness_map(&harness, "saina_tc_handoff");
-	tap_ok(attach(SAINA_DP_NATIVE) && is_open(port), "tc handoff: open behind XDP");
+	tap_ok(attach(SAINA_DP_NATIVE) && is_open(port), "tc handoff: a port with native XDP accepts results from XDP");
 	tap_ok(attach(SAINA_DP_GENERIC) && detached == 1 && !open_then && is_open(port),
-	       "tc handoff: closed while XDP is attached in another way, then open again");
+	       "tc handoff: a port accepts none while XDP is attached in another mode, and afterwards again");
 	tap_ok(attach(SAINA_DP_TC) && detached == 1 && !open_then && !is_open(port),
-	       "tc handoff: closed before XDP goes and leaves the port to tc");
+	       "tc handoff: a port that changes to tc accepts none before XDP is detached");
 	ok = attach(SAINA_DP_NATIVE) && is_open(port);
 	tap_ok(ok && !saina_dp_detach(harness.dp, port) && detached == 1 && !open_then && !is_open(port),
-	       "tc handoff: closed before a port is given up");
+	       "tc handoff: a port accepts none before it is detached");
 	ok = attach(SAINA_DP_NATIVE) && is_open(port);
 	harness_close(&harness);
-	tap_ok(ok && detached == 1 && !open_then, "tc handoff: closed before the data path ends");
+	tap_ok(ok && detached == 1 && !open_then, "tc handoff: a port accepts none before the data path ends");
 	close(handoff);
 	return tap_done();
 }

@@ -146,7 +146,7 @@ static void test_partly(void)
 	run();
 	job_verdict(&j, redirected() && is(1, SAINA_MSG_RESULT, 1, 101) &&
 			is(3, SAINA_MSG_RESULT, 3, 103) && is_nop(0, MESSAGE) && is_nop(2, MESSAGE),
-		    "tc: what completes nothing leaves as NOP, without a byte of the gradient");
+		    "tc: a message that completes nothing leaves as NOP, without a byte of the gradient");
 }
 
 static void test_wrong_among_right(void)
@@ -178,7 +178,7 @@ static void test_size(void)
 	run();
 	job_verdict(&j, !redirected() && !job_counter(&j, 0, SAINA_C_STORED) &&
 			job_counter(&j, 0, SAINA_C_LENGTH) == 1,
-		    "tc: with a gso_size that is not the messages' none of them counts");
+		    "tc: a frame whose gso_size is not the length of its messages is dropped whole");
 }
 
 static void test_no_size(void)
@@ -236,7 +236,7 @@ static void test_two_jobs(void)
 	more(&m, SAINA_MSG_PULL, 0, 0, 0, 0, MESSAGE);
 	run();
 	job_verdict(&m, redirected() && is(0, SAINA_MSG_RESULT, 0, 6),
-		    "tc: a result that was not sent is had by PULL");
+		    "tc: a result that was not sent is fetched by PULL");
 }
 
 static void test_displaced(void)
@@ -343,7 +343,7 @@ static void test_behind(void)
 	ok = redirected() && harness.len == FRAME_HDR + MESSAGE;
 	t.size = MESSAGE;
 	job_verdict(&j, ok && is(0, SAINA_MSG_RESULT, 0, 5),
-		    "tc: what lies behind the datagram of a frame is not sent to others");
+		    "tc: bytes behind the datagram of a frame are not sent to other workers");
 }
 
 static void test_control(void)
@@ -382,7 +382,7 @@ static void test_no_outlet(void)
 	run();
 	job_verdict(&j, redirected() && is(0, SAINA_MSG_RESULT, 0, 5) &&
 			harness.o.gcount.c[SAINA_C_INTERNAL] == before + 1,
-		    "tc: without an fanout_ifb the result is counted as internal, and had by PULL");
+		    "tc: a result without an ifb to send it to is counted as internal, and fetched by PULL");
 }
 
 /* Without the oracle: it has no clock. */
@@ -411,7 +411,7 @@ static void test_ask_flood(void)
 	harness.o.job[5].wcount[0].c[SAINA_C_ASK_LIMIT] = c.c[SAINA_C_ASK_LIMIT];
 	job_verdict(&j, c.c[SAINA_C_ASK_LIMIT] && c.c[SAINA_C_ASKED] >= 64 &&
 			c.c[SAINA_C_ASKED] + c.c[SAINA_C_ASK_LIMIT] == sent && longest <= t.len,
-		    "tc: a flood of questions is answered within a budget, the rest is counted");
+		    "tc: a flood of ASK messages is answered within a budget, the rest is counted");
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Sourced: what we use of the sources of Debian's kernel (tools/saina-vm source).
+# Sourced: the parts of Debian's kernel sources (tools/saina-vm source) that tests use.
 
 # kernel_tree TOP: unpacks the kernel's own checks and its selftests' framework, once
 # for each version, beside the archive; prints where.

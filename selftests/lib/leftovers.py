@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What tests leave behind, and how it is taken away.
+"""What tests leave behind, and its removal.
 
 Labs, namespaces and the environment of the processes of a run carry its name
-(SAINA_TEST_RUN), which tells them from other people's.
+(SAINA_TEST_RUN), which distinguishes them from those of other runs.
 """
 
 import glob
@@ -45,11 +45,11 @@ def _files(run):
 
 
 def of_run(run):
-    """What carries the run's name although its test has ended; processes are killed."""
+    """Returns what still carries the run's name after its tests; kills the processes."""
     files = _files(run)
     processes = []
-    # Ending processes get a moment.  One that is just being replaced by another program
-    # has no environment meanwhile, so that once is not enough to find none.
+    # Processes may need a moment to end.  During execve() a process has no environment, so a
+    # single look can miss it.
     none = 0
     for _ in range(40):
         processes = _processes(run)
@@ -66,7 +66,7 @@ def of_run(run):
 
 
 def clean(top, run):
-    """Takes the run's labs and namespaces down."""
+    """Removes the run's labs and namespaces."""
     labs = {os.path.basename(d.rstrip("/")) for d in glob.glob(f"/run/saina-lab/{run}*/")}
     labs |= {os.path.basename(d)[len("saina-"):-len("-sw")]
              for d in glob.glob(f"/run/netns/saina-{run}*-sw")}
@@ -106,7 +106,7 @@ def _host_state():
 
 
 def _owner_alive(lab):
-    """Is the process there that a lab was made for (lab_owner_alive of saina-lab)?"""
+    """Is the owner of the lab alive?  As lab_owner_alive() of saina-lab."""
     try:
         with open(lab + "owner.pid", encoding="ascii") as f:
             pid, start = f.read().split()
@@ -117,7 +117,7 @@ def _owner_alive(lab):
 
 
 def _beside(mine):
-    """Names of runs and labs that are in use and not those of the runs @mine."""
+    """Names of the runs and labs in use, without those of the runs @mine."""
     found = set()
     for d in glob.glob("/proc/[0-9]*"):
         try:
@@ -131,7 +131,7 @@ def _beside(mine):
 
 
 class Host:
-    """What there is on the host, to be compared with what there is after the @runs."""
+    """The state of the host before the @runs, to be compared with that after them."""
 
     def __init__(self, runs):
         self.runs = runs
@@ -139,9 +139,9 @@ class Host:
         self.beside = _beside(runs)
 
     def changes(self):
-        """What is there now and was not before, but for what is made by others beside us.
+        """Returns what has been added since, without what other runs have added.
 
-        Programs have no names of runs: beside others they cannot be told apart.
+        Programs carry no name of a run, so beside other runs they are left out.
         """
         # The kernel frees programs and links some time after their last user.
         for _ in range(50):

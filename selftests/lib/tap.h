@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Test Anything Protocol, as little of it as our programs need: the plan is
- * printed last, so that a program need not know beforehand how many it has.
+ * Test Anything Protocol, the part that these programs need.  The plan comes last, so
+ * that a program need not know the number of its points beforehand.
  */
 #ifndef SAINA_TAP_H
 #define SAINA_TAP_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a test's TAP output and exit status are worth.
+"""Judges a test by its TAP output and exit status.
 
 A log may hold several TAP streams one after the other: their plans add up.
 """
@@ -7,7 +7,7 @@ A log may hold several TAP streams one after the other: their plans add up.
 import re
 
 SKIP_STATUS = 4
-# Of a failure, so much of what the test said about it.
+# How many lines of a failed test's remarks are shown.
 EXPLAINED = 30
 
 

@@ -127,58 +127,6 @@ int tc_event(struct __sk_buff *ctx)
 	return TC_ACT_OK;
 }
 
-/* The two ways to a job's snapshot, LOOKUPS times each, for their cost. */
-struct one_job {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct saina_job_conf);
-} inner_job SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, SAINA_JOBS_MAX);
-	__type(key, __u32);
-	__array(values, struct one_job);
-} jobs SEC(".maps") = { .values = { [0] = &inner_job } };
-
-SEC("xdp")
-int lookup_map(struct xdp_md *ctx)
-{
-	const struct saina_job_conf *conf;
-	__u32 zero = 0, job, sum = 0;
-	struct io *x = the_io();
-	void *inner;
-
-	for (int i = 0; x && i < LOOKUPS; i++) {
-		job = x->job;
-		inner = bpf_map_lookup_elem(&jobs, &job);
-		conf = inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
-		if (conf)
-			sum += conf->pad + 1;
-	}
-	if (x)
-		x->found = sum;
-	return XDP_PASS;
-}
-
-SEC("xdp")
-int lookup_kfunc(struct xdp_md *ctx)
-{
-	const struct saina_job_conf *conf;
-	struct io *x = the_io();
-	__u32 sum = 0;
-
-	for (int i = 0; x && i < LOOKUPS; i++) {
-		conf = (void *)saina_xdp_job(ctx, x->job, sizeof(*conf));
-		if (conf)
-			sum += conf->pad + 1;
-	}
-	if (x)
-		x->found = sum;
-	return XDP_PASS;
-}
-
 SEC("xdp")
 int f32_sum(struct xdp_md *ctx)
 {

@@ -138,38 +138,6 @@ static void test_jobs(const char *prog)
 	tap_ok(!x.found, "%s: there is no snapshot of a deleted job", prog);
 }
 
-/* ns of one look-up, the best of some runs. */
-static double lookup_ns(const char *name)
-{
-	struct bpf_program *p = bpf_object__find_program_by_name(object, name);
-	char packet[64] = { 0 };
-	double best = 1e9;
-
-	for (int i = 0; i < 9; i++) {
-		LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = packet, .data_size_in = sizeof(packet),
-			    .repeat = 2000);
-
-		if (!bpf_prog_test_run_opts(bpf_program__fd(p), &opts) && opts.duration < best)
-			best = opts.duration;
-	}
-	return best / LOOKUPS;
-}
-
-static void test_lookup_cost(void)
-{
-	struct io in = { .job = 0 };
-	__u32 zero = 0;
-	bool all;
-
-	job_new("a", 1);
-	all = call("lookup_map", in).found == LOOKUPS && call("lookup_kfunc", in).found == LOOKUPS;
-	bpf_map_update_elem(map_fd("io"), &zero, &in, BPF_ANY);
-	tap_ok(all, "snapshots are found in a map and by the kfunc");
-	tap_note("look-up of a snapshot: map %.0f ns, kfunc %.0f ns", lookup_ns("lookup_map"),
-		 lookup_ns("lookup_kfunc"));
-	job_del(0);
-}
-
 static int event_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	return saina_ctl_decode(nlh, &saina_event_class, arg);
@@ -489,7 +457,6 @@ int main(int argc, char **argv)
 	tap_ok(!call("xdp_job_too_long", (struct io){ .found = 1 }).found,
 	       "kfunc: a size beyond the snapshot is refused");
 	job_del(0);
-	test_lookup_cost();
 	test_events("xdp_event");
 	test_events("tc_event");
 	test_rate();

@@ -4,7 +4,6 @@
 #define SAINA_KFUNC_TEST_H
 
 #define ELEMS	256
-#define LOOKUPS	8	/* of a job's snapshot, for their cost */
 
 /* What to do, and what came of it: map `io`, entry 0. */
 struct io {

@@ -18,9 +18,8 @@
 
 # 1. Four workers train
 lab_up --workers 4 --hook xdp
-# Policies that wait for all four: a round takes the quick ones as long as a slow one, so where
-# k is less nothing bounds how far a worker is behind after some seconds on a busy machine, and
-# after 64 rounds its results are gone.
+# Only policies that wait for all four workers: with a smaller k nothing bounds how far a worker
+# falls behind in some seconds on a busy machine, and after 64 rounds its results are gone.
 job steady id 5 workers 4 elements 8192 payload 256 ring 64 policy bsp token t0ken \
 	heartbeat 100 dead 5000
 start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 4000 --cancel
@@ -73,16 +72,16 @@ all_ended() {
 }
 
 # 2. The agent is killed; the next one takes over
-# A policy that waits for its round outlives the agent, and rounds that reach it meanwhile.
+# A pending policy outlives the agent, and comes into force without one.
 next_is() { # POLICY FROM
 	[ "$(saina_jq job show steady '.[0].policy_next|"\(.policy) \(.from)"')" = "$1 $2" ]
 }
-check "killed: a policy is set for far away" saina policy set steady fastest:k=4,late=drop from 3000000
+check "killed: a policy is set from a distant round on" saina policy set steady fastest:k=4,late=drop from 3000000
 check "killed: the agent is killed" lab agent kill
 check "killed: rounds go on without an agent" log_goes_on 20
 check "killed: a new agent starts" lab agent start --keep
-check "killed: the policy waits with the new agent, for its round" next_is fastest:k=4,late=drop 3000000
-check "killed: it is cancelled at the new agent" saina policy cancel steady
+check "killed: the new agent knows the pending policy and its round" next_is fastest:k=4,late=drop 3000000
+check "killed: the pending policy is cancelled at the new agent" saina policy cancel steady
 check_taken_over killed fastest:k=4
 
 # 3. The agent is stopped with --keep; a policy comes into force without it
@@ -91,15 +90,15 @@ check "kept: a policy is set from round $from on" saina policy set steady "timeo
 check "kept: an agent started with --keep is stopped" lab agent stop
 equal "kept: the control socket is gone" gone "$([ -e "$AGENT_SOCKET" ] || echo gone)"
 check "kept: rounds go on without an agent" log_goes_on 20
-check "kept: they reach the round of the policy that waits" slowwait 60 log_at_least $((from + 5))
+check "kept: rounds reach that of the pending policy" slowwait 60 log_at_least $((from + 5))
 check "kept: a new agent starts" lab agent start
-check "kept: the policy has come into force without an agent" policy_is steady "timeout:60s,kmin=4"
-equal "kept: none waits any more" null "$(saina_jq job show steady '.[0].policy_next')"
+check "kept: the pending policy has come into force without an agent" policy_is steady "timeout:60s,kmin=4"
+equal "kept: no policy is pending any more" null "$(saina_jq job show steady '.[0].policy_next')"
 check_taken_over kept bsp
 equal "agents come and go: no slot saw two policies" 0 "$(policy_mix steady)"
 
 # 4. The workers end: every sum was right
-# Ended in an orderly way, workers verify all they got.
+# Workers that SIGTERM ends verify all results first.
 stop_workers
 verify_sums "agents come and go" 30 0 1 2 3
 check "agents come and go: no round was lost" rounds_without_gap 0

@@ -45,15 +45,15 @@ start 0 nan 30 "${SHAPE[@]}" --values large
 start 1 nan 30 "${SHAPE[@]}" --values nan
 check "NaN: both workers end" wait_all 60
 sent=$(counter nan 1 non-finite)
-check "NaN: gradients are counted, of the worker that sent them" test "$sent" -gt 0
-equal "NaN: none is counted of the other worker" 0 "$(counter nan 0 non-finite)"
-check "NaN: job show names the worker, and says how many" slowwait 30 trouble nan \
+check "NaN: gradients are counted for the worker that sent them" test "$sent" -gt 0
+equal "NaN: no gradient is counted for the other worker" 0 "$(counter nan 0 non-finite)"
+check "NaN: job show names the worker and the number of gradients" slowwait 30 trouble nan \
 	"^worker 1 \(.+\) sent NaN or infinity in $sent segments, the last before round [0-9]+$"
-matches "NaN: worker show says it, too" '^sent NaN or infinity in' "$(of_worker nan 1)"
-equal "NaN: worker show says nothing of the other" "" "$(of_worker nan 0)"
-check "NaN: events name as many" slowwait 30 events_are worker-nonfinite nonfinite nan "$sent"
+matches "NaN: worker show names NaN, too" '^sent NaN or infinity in' "$(of_worker nan 1)"
+equal "NaN: worker show says nothing of the other worker" "" "$(of_worker nan 0)"
+check "NaN: events name as many gradients as the worker has sent" slowwait 30 events_are worker-nonfinite nonfinite nan "$sent"
 equal "NaN: all events are of that worker" 1 "$(events 'select(.event == "worker-nonfinite").worker' | sort -u)"
-equal "NaN: one line of the log names it" 1 "$(lines 'job nan: worker 1 \(.+\) sent NaN or infinity')"
+equal "NaN: one line of the agent's log names the worker" 1 "$(lines 'job nan: worker 1 \(.+\) sent NaN or infinity')"
 
 # 2. A worker whose values are much larger than those of all others
 # Values near 0.001 of worker 0, which begins most slots, and of 1000 and more of worker 1.
@@ -63,12 +63,12 @@ start 0 coarse 1000000 "${SHAPE[@]}" --values spike
 start 1 coarse 1000000 "${SHAPE[@]}" --values large --think-us 2000
 check "coarse: an event names the worker that makes slots coarser" slowwait 60 event_seen \
 	'.event == "worker-coarsened" and .job == "coarse" and .worker == 1 and .coarsened > .slots * 0.9 and .slots >= 12 * 16'
-check "coarse: job show names it" slowwait 30 trouble coarse \
+check "coarse: job show names the worker" slowwait 30 trouble coarse \
 	'^worker 1 \(.+\) made the scale of [0-9]+ % of its slots coarser: small values of others are rounded away$'
-equal "coarse: worker show says nothing of the other" "" "$(of_worker coarse 0)"
-check "coarse: as long as it goes on there are events" slowwait 60 two_events
+equal "coarse: worker show says nothing of the other worker" "" "$(of_worker coarse 0)"
+check "coarse: events go on while slots become coarser" slowwait 60 two_events
 equal "coarse: no event is of another worker" 1 "$(events 'select(.event == "worker-coarsened").worker' | sort -u)"
-equal "coarse: one line of the log names it" 1 "$(lines "job coarse: worker 1 \\(.+\\): its block scale is coarser")"
+equal "coarse: one line of the agent's log names the worker" 1 "$(lines "job coarse: worker 1 \\(.+\\): its block scale is coarser")"
 stop_workers
 events_stop
 finished

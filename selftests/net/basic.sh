@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Eight workers, everybody waited for, nothing goes wrong: every element type,
+# Eight workers, all waited for, without faults: every element type,
 # on Open vSwitch and on a Linux bridge, MTU 1500 and 9000, with the largest
 # payload of each MTU.  Every payload size: trace_test and lib_job_test.
 #

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # `make bench' in its smallest form: every contender reduces, every sum is right, the
-# report is complete, nothing is left behind.  How fast anybody was is not looked at.
+# report is complete, nothing is left behind.  Times are not judged.
 #
 # 1. A small run
 # 2. GRO is switched on and off
@@ -109,8 +109,8 @@ running=''
 check "bench: an interrupted run leaves nothing behind" [ "$(leftovers)" = "" ]
 
 # 5. Open MPI hangs
-# Open MPI that never comes back: one of its processes stands still in each of its turns, which
-# the bench tells on a terminal.
+# One process of Open MPI is stopped in each of its turns, so that it hangs; the bench reports that
+# on a terminal.
 script -qefc "python3 '$top/tools/bench' --workers 2 --sizes 64KiB --seconds 0.9 --out '$tmp/out'" "$tmp/log" >/dev/null 2>&1 &
 running=$!
 while kill -0 "$running" 2>/dev/null; do
@@ -124,7 +124,7 @@ done
 wait "$running"
 check "bench: a run in which Open MPI hangs ends, with status 3 for what was left out" [ $? = 3 ]
 running=''
-# Logs are kept for who hung.
+# The logs of a peer that hung are kept.
 sed -n 's/.*what the contenders said is in \([^[:space:]]*\).*/\1/p' "$tmp/log" | xargs -r rm -rf
 tr '\r' '\n' <"$tmp/log" | sed 's/^/# /'
 report_has "bench: a peer that hangs again and again is left out of its row, and the others are not" \
@@ -137,8 +137,8 @@ point $? "bench: no process of a peer that hung is left"
 # 6. Bad usage
 output=$(python3 "$top/tools/bench" --sizes 3 2>&1)
 [ $? = 2 ] && [[ $output == *'"3" is not a size from 1KiB to 64MiB'* ]]
-point $? "bench: a size that makes no sense is a usage error with a sentence"
+point $? "bench: an invalid size is a usage error with a message"
 output=$(SAINA_BUILD=$tmp python3 "$top/tools/bench" --out "$tmp/out" 2>&1)
 [ $? = 1 ] && [[ $output == *"is missing: run \`make all bench-programs'"* ]]
-point $? "bench: a program that was not built is named, with what builds it"
+point $? "bench: a program that was not built is named, with the command that builds it"
 plan

@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # its users set report
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# For the tests of programs that measure and write a report: a directory $tmp that goes when the test
-# ends, and names of the test's own.  Sourced instead of lib.sh.
+# For the tests of programs that measure and write a report: a directory $tmp that is removed when
+# the test ends, and names of the test's own.  Sourced instead of lib.sh.
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -17,7 +17,7 @@ trap 'exit 130' INT TERM HUP
 # Names of this test's own, as the labs of others come and go.
 export SAINA_TEST_RUN=${SAINA_TEST_RUN:-t$$}
 
-# Of the labs of tools/bench.
+# leftovers: files of labs that tools/bench has made.
 leftovers() {
 	find /run/netns /run/saina-lab -maxdepth 1 -name "*${SAINA_TEST_RUN}bench*" 2>/dev/null
 }

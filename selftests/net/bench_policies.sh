@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # `make bench-policies' in its smallest form: everything is measured, the report is complete,
-# nothing is left behind.  What the figures are is not looked at.
+# nothing is left behind.  The figures are not judged.
 
 # shellcheck source=bench_lib.sh
 . "$(dirname "$0")/bench_lib.sh"

@@ -66,8 +66,8 @@ captures_end() {
 	captures=()
 }
 
-# complaints TAG: of tshark itself, and of messages.  A worker's port is a random one: to some, tshark
-# takes every datagram for one of traceroute.
+# complaints TAG: what tshark and the dissector find wrong.  Workers have random ports; datagrams to
+# some of them look like traceroute's to tshark.
 complaints() {
 	grep -v 'could be dangerous' "$WORK/$1.err"
 	awk -F'\t' '{ gsub(/Possible traceroute: hop #[0-9]+, attempt #[0-9]+,?/, "", $6) } $6 $7 != "" { print $6 " " $7 }' "$WORK/$1.txt"
@@ -163,7 +163,7 @@ check "tc: gradients are captured as super-packets" at_least "$(number tc-worker
 check "tc: the port sees its worker's gradients" all_of "tc-port" $GRAD $MESSAGES
 check "tc: the port sees the results" all_of "tc-port" $RESULT $MESSAGES
 check "tc: all ports together see the gradients of all" all_of "tc-ports" $GRAD $((3 * MESSAGES))
-equal "tc: all ports together: who comes last is named" 1 \
+equal "tc: all ports together: the capture names the worker that comes last" 1 \
 	"$(awk -F'\t' '$3 ~ /^2(,|$)/ && $9 ~ /^0(,|$)/ { print $5 }' "$WORK/tc-ports.txt" | sort -u | xargs)"
 equal "tc: the bridge sees no result" 0 "$(number tc-bridge messages $RESULT)"
 lab_down

@@ -80,7 +80,7 @@ control
 check "a controller: the job has one" slowwait 20 controlled true
 check "a controller: the worker that is late in each round is not waited for" slowwait 60 k_is steady 3
 first=$(head -n 1 "$WORK/control")
-equal "a controller: it says from what to what" "4 3" "$(jq -r '"\(.from) \(.k)"' <<<"$first")"
+equal "a controller: its output has the old and the new k" "4 3" "$(jq -r '"\(.from) \(.k)"' <<<"$first")"
 check "a controller: it predicts shorter rounds" jq -e '.predicted_ms < .round_ms / 2' <<<"$first"
 
 # 4. The controller is killed: k stays, an event says so
@@ -97,14 +97,14 @@ kill -TERM "${worker_pids[3]}"
 wait "${worker_pids[3]}"
 start 3 steady 1000000 --elements 8192 --think-us $((4000 * SLOW)) --cancel --restarts
 control
-check "nobody is late any more: all are waited for" slowwait 60 k_is steady 4
+check "no worker is late any more: all are waited for" slowwait 60 k_is steady 4
 kill -INT $controller
 check "Ctrl-C: the controller ends" slowwait 10 controller_ended
 check "Ctrl-C: the job has no controller" slowwait 20 controlled false
 equal "Ctrl-C: k stays" 4 "$(job_field steady k)"
 
 # 6. The agent is killed: so are connections of controllers to it, but none to saina.ko
-# These look once a minute, so k is what is set here.
+# These controllers decide once a minute, so k stays as it is set here.
 job back workers 2 elements 8192 policy external:k0=2
 check "agent restart: k is set to 3" saina job set steady k 3
 control steady 60000
@@ -138,13 +138,13 @@ check "agent restart: an event says that the controller is gone" slowwait 20 eve
 check "agent restart: the job has no controller" controlled false
 equal "agent restart: k stays" 3 "$(job_field steady k)"
 check "agent restart: rounds go on" rounds_go_on steady 20
-check "agent restart: who controls again within 5 seconds, or all the time, is the job's controller" controlled true back
-# Five seconds are the agent's.  A busy machine may take longer over it than the controller has.
+check "agent restart: a controller that is back within 5 seconds, or never left, is the job's controller" controlled true back
+# On a busy machine the controller may come back later than the 5 seconds that the agent waits.
 [ "${again_after:-0}" -ge 4 ] ||
-	equal "agent restart: no event says that it was gone" "" "$(events 'select(.event == "controller" and .job == "back")')"
+	equal "agent restart: no event says that this controller is gone" "" "$(events 'select(.event == "controller" and .job == "back")')"
 kill -KILL $controller
 wait $controller 2>/dev/null
-check "agent restart: when it is killed an event says so" slowwait 20 event_seen \
+check "agent restart: an event says that this controller was killed" slowwait 20 event_seen \
 	'.event == "controller" and .job == "back"'
 stop_workers
 check "all sums are exact" wait_all 60

@@ -61,7 +61,7 @@ check "fields at their extremes: rounds go on" rounds_go_on forged 200
 check "fields at their extremes: sainad's metrics are right" metrics_are_right || diag "$(metrics_are_right 2>&1)"
 check "fields at their extremes: the workers can be shown" saina -j worker show forged
 forger_stop
-check "it has left: rounds go on" rounds_go_on forged 20
+check "a worker that forges its messages has left: rounds go on" rounds_go_on forged 20
 
 # 3. JOIN with a field at its extreme
 equal "JOIN with a field at its extreme: refused with the reason, or welcome where the field is not looked at" \

@@ -19,7 +19,7 @@ expected_log="worker 2 .* is dead"
 
 # 1. Four workers train
 lab_up --workers 4
-# Nobody is declared dead before the test has looked at the slots that wait.
+# dead is so long that the test sees the waiting slots before a worker is declared dead.
 job life workers 4 elements 8192 payload 256 policy bsp heartbeat 50 dead 60000
 events_start
 start_all life 1000000 4 --elements 8192 --think-us 2000 --restarts

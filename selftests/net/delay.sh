@@ -21,7 +21,7 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# Emulated processors may take too long over a probe; it is set right later.
+# An emulated processor may answer a probe too late; a later probe corrects the result.
 [ "$SLOW" = 1 ] || expected_log="gets no redirected frames"
 
 # 1. Eight workers, with delays and losses at five ports
@@ -46,7 +46,7 @@ for policy in bsp fastest:k=5; do
 	verify_sums "delays and losses, $policy" 60 0 1 2 3 4 5 6 7
 done
 check "delays: the switch has counted more than 100 delayed frames" [ "$(counter - - delayed)" -gt 100 ]
-# Where the thread that lets frames go is slow, those that find no room may have a LEAVE among them.
+# A slow thread that releases delayed frames leaves no room for others, a LEAVE perhaps among them.
 [ "$SLOW" = 1 ] || [ "$(counter - - no-memory)" = 0 ] || expected_log+='|worker [34] .* is dead'
 
 # 2. Three workers on links of 20 Mbit/s that lose nothing

@@ -13,7 +13,7 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# Everything is counted where it arrives, and waited for: a late frame is no lost one.
+# Frames are counted where they arrive, and waited for: a late frame is not lost.
 
 # snmp WORKER NAME: a counter of its network stack (the header line has the names)
 snmp() {

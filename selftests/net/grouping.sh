@@ -58,11 +58,11 @@ equal "all models are the same" "" "$(same_models 0 1 2 3)"
 
 # 4. No worker is slow any more: one group
 start_all many 0 4 "${steps[@]}" --think-us 4000
-check "nobody is slow any more: one group" slowwait 60 groups_are "grouped:g=1*"
+check "no worker is slow any more: there is one group" slowwait 60 groups_are "grouped:g=1*"
 kill -INT $controller
 check "Ctrl-C: the job has no controller" slowwait 20 controlled false
 wait $controller
-equal "Ctrl-C: it ends well" 0 $?
+equal "Ctrl-C: the controller ends with status 0" 0 $?
 check "Ctrl-C: groups stay" groups_are "grouped:g=1*"
 stop_workers
 verify_models "later" 60 0 1 2 3

@@ -20,7 +20,7 @@ lab_up --workers 4
 steps=(--elements 8192 --steps)
 rounds=$(shrink 40)
 
-# What a worker's model had after each step: the version of the table, and how many updates were new.
+# What a worker's model had after each step: the version of the sums, and how many updates were new.
 seen() { # WORKER
 	jq -c 'select(.step < '"$rounds"')|[.step, .version, .updates_max]' "$WORK/$1.log"
 }
@@ -44,8 +44,8 @@ start_all one "$rounds" 3 "${steps[@]}" --think-us 1000
 start 3 one 4 "${steps[@]}" --think-us $((500000 * SLOW))
 check "g=2: the slow worker makes a step" slowwait 60 steps_at_least 3 1
 kill -STOP "${worker_pids[3]}"
-check "g=2: nobody of the quick group waits for the slow worker" slowwait 60 steps_at_least 0 "$rounds"
-check "g=2: its own group does" [ "$(steps_of 1)" -le $(($(steps_of 3) + 2)) ]
+check "g=2: workers of the quick group do not wait for the slow worker" slowwait 60 steps_at_least 0 "$rounds"
+check "g=2: the other worker of its group waits for it" [ "$(steps_of 1)" -le $(($(steps_of 3) + 2)) ]
 kill -CONT "${worker_pids[3]}"
 verify_models "g=2" 90 0 1 2 3
 equal "g=2: workers of the quick group have the same model after each step" "$(seen 0)" "$(seen 2)"
@@ -54,8 +54,8 @@ equal "g=2: workers of the quick group have the same model after each step" "$(s
 check "g=4: is set" saina job set one policy grouped:g=4
 start_all one "$rounds" 4 "${steps[@]}" --think-us 1000
 check "g=4: every model has all updates of all workers, once" wait_all 60
-equal "g=4: nobody waits for anybody" "-1 -1" "$(summary 0 window_min window_max)"
-# Others read the table while an update of this one is in some of its segments only.
+equal "g=4: no worker waits for another" "-1 -1" "$(summary 0 window_min window_max)"
+# Others read the sums while only some segments have this worker's update.
 check "g=4, slow link: worker 0: a link of 5 Mbit/s is set" lab rate 0 5mbit 4kb
 start 0 one 4 "${steps[@]}"
 for i in 1 2 3; do

@@ -93,7 +93,6 @@ forge "a flood of questions about a round that is gone" 1 ask-limit 1 1 "${ask[@
 forge "a flood of questions about a round to come" 1 ask-limit 1 1 "${ask[@]}" round=0xfffffff0 "repeat=$(shrink 5000)"
 
 # 4. Super-packets of others arrive
-# What is not ours, in super-packets, too.
 received() {
 	[ "$(stat -c %s "$WORK/foreign")" -ge $((10 * 20 * 1456)) ]
 }
@@ -111,7 +110,7 @@ for to in 9 48864; do
 done
 
 # 5. Ports without checksum offload
-# Ports that have the checksums of what leaves by them finished.
+# Without offload the kernel finishes the checksums of frames that leave by these ports.
 bad_checksums() {
 	local i
 	for i in 0 1 2; do

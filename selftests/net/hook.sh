@@ -64,7 +64,7 @@ job steady workers 4 elements 10007 payload 352 policy bsp
 start_all steady 1000000 4 --elements 10007 --think-us 500
 check "four workers: rounds flow" slowwait 30 rounds_at_least steady 20
 equal "four workers: results are copied to the port of each" "p0 p1 p2 p3" "$(copied_to)"
-equal "four workers: the interface says what it is" 1 \
+equal "four workers: the interface for results has a description" 1 \
 	"$(ip -n "saina-$LAB-sw" link show "$(fanout_ifb)" | grep -c "alias saina .*results of job")"
 equal "four workers: no result is relayed" 0 "$(counter steady all relayed)"
 
@@ -86,7 +86,7 @@ done
 equal "all ports have tc again: no worker needs the relay" 0 "$(saina_jq port show '[.[].relayed]|add')"
 
 # 4. A worker without GRO
-# One that cannot have redirected frames.
+# Without GRO a veth drops redirected frames.
 in_worker 0 ethtool -K eth0 gro off >/dev/null
 slower_said() {
 	saina port show p0 | grep -q "slower way to 1 of its workers: redirected frames do not get to it"
@@ -108,13 +108,12 @@ check "the delay is taken back" saina port set p1 delay-in 0
 equal "no delay: the port has tc" tc "$(saina_jq port show p1 '.[0].mode')"
 
 # 6. Others remove the interface and filters, or add their own
-# What others do.
 in_switch ip link del "$(fanout_ifb)"
 check "the interface for results is removed by others: there is a new one" slowwait 10 copied_to_is "p0 p1 p2 p3"
 check "the interface for results is removed by others: rounds go on" rounds_go_on steady 20
 in_switch tc qdisc del dev "$(fanout_ifb)" clsact
-check "its filters are removed by others: they are there again" slowwait 10 copied_to_is "p0 p1 p2 p3"
-check "its filters are removed by others: rounds go on" rounds_go_on steady 20
+check "filters of the interface for results are removed by others: they are added again" slowwait 10 copied_to_is "p0 p1 p2 p3"
+check "filters of the interface for results are removed by others: rounds go on" rounds_go_on steady 20
 in_switch tc qdisc del dev p2 clsact 2>/dev/null
 check "clsact of a port is removed by others: rounds go on" rounds_go_on steady 20
 in_switch tc qdisc add dev p2 clsact 2>/dev/null
@@ -161,7 +160,7 @@ check "an ingress qdisc of others goes: the port gets tc again" saina port set p
 check "an ingress qdisc of others goes: the port has hook auto" saina port set p2 hook auto
 check "an ingress qdisc of others goes: rounds go on" rounds_go_on steady 20
 
-# Take-over.
+# The next agent takes over.
 check "the agent is killed" lab agent kill
 check "the next agent starts" lab agent start
 equal "the next agent has all ports as they were" "tc tc tc tc" "$(modes)"

@@ -33,7 +33,6 @@ session=0x$(json_value session "$(saina -j worker show target 1)")
 port=$(json_value udp_port "$(saina -j worker show target 1)")
 
 # 2. Only root is shown what a forged message must carry
-# What a forged message must carry is not for every user of the bridge's host.
 chmod 711 "$WORK"
 install -m 755 "$B/saina" "$WORK/saina"
 public=$(in_switch setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \

@@ -97,7 +97,7 @@ matches "join: a job of another size than torchrun's WORLD_SIZE is refused" "has
 no_member() {
 	[ "$(members small)" = 0 ]
 }
-check "join: who refused the job is no member" slowwait 10 no_member
+check "join: a worker that refused the job is no member" slowwait 10 no_member
 
 # 3. Workers of a full job are refused
 start_all small 1000000 2 --token-file "$WORK/token" --elements 4096 --think-us 1000 --restarts
@@ -178,7 +178,7 @@ check "back: a worker makes four rounds and leaves" slowwait 30 worker_ended 0
 last=$(jq -s '.[-1].round' "$WORK/0.log")
 start 0 again 0 --elements 4096
 check "back: it comes back at once, and makes more rounds" slowwait 30 steps_at_least 0 3
-check "back: its first round is none that it had a part in" [ "$(jq -s '.[0].round' "$WORK/0.log")" -gt "$last" ]
+check "back: its first round is later than its last one before" [ "$(jq -s '.[0].round' "$WORK/0.log")" -gt "$last" ]
 stop_workers
 check "back: all sums are exact" wait_all 30
 saina job del again
@@ -211,7 +211,7 @@ if [ "$BACKEND" = agent ]; then
 	check "auto: the agent is killed" lab agent kill
 	check "auto: the agent starts again" lab agent start
 	check "auto: the next agent knows the size, rounds go on" rounds_go_on grown 10
-	equal "auto: the next agent knows that it is the workers'" "5000 true" "$(saina_jq job show grown '.[0]|"\(.elements) \(.elements_auto)"')"
+	equal "auto: the next agent knows that a worker has set the size" "5000 true" "$(saina_jq job show grown '.[0]|"\(.elements) \(.elements_auto)"')"
 fi
 stop_workers
 check "auto: all sums are exact" wait_all 60

@@ -24,12 +24,12 @@ RAWSEND=$B/selftests/rawsend
 AGG=10.190.0.1
 SEED=${SAINA_TEST_SEED:-20240731}
 AGENT_SOCKET=/run/saina-lab/$LAB/control
-# How many times less is done where a test does much for its own sake.
+# Long tests divide their numbers of rounds by this (shrink).
 SHRINK=${SAINA_TEST_SHRINK:-1}
-# Which bridges a test goes through that goes through more than one.
+# The bridges of tests that use more than one.
 BRIDGES=${SAINA_TEST_BRIDGES:-ovs linux}
-# The hook of the ports, and with it the bridge that has it: with tc it is a Linux one.
-# "mixed": of every other port XDP, of the rest tc.
+# The hook of the ports.  It decides about the bridge: tc needs a Linux one.
+# "mixed": XDP on every other port, tc on the rest.
 HOOK=${SAINA_TEST_HOOK:-auto}
 export SAINA_LAB_HOOK=$HOOK
 DEFAULT_BRIDGE=ovs
@@ -69,7 +69,7 @@ with_bridge() { # ovs|linux
 	[[ " $BRIDGES " == *" $1 "* ]]
 }
 
-# A process nobody has waited for yet is gone too.
+# A zombie counts as gone.
 pid_gone() {
 	local stat=
 	read -r stat 2>/dev/null <"/proc/$1/stat"
@@ -105,7 +105,7 @@ finish() {
 		done
 	fi
 	rm -rf "$WORK"
-	# Who does not get to its end announces nothing, which is a failure.
+	# A test that did not reach finished() prints no plan, which is a failure.
 	[ -n "$complete" ] && plan && exit 0
 	exit $((status ? status : 1))
 }
@@ -170,8 +170,8 @@ saina_jq() {
 	saina -j "${@:1:$#-1}" | jq -r "$filter"
 }
 
-# job NAME [saina job add's words]: makes a job.  Nobody is to be found dead by
-# mistake because the machine is busy, so tests about death say how long.
+# job NAME [saina job add's words]: makes a job.  Tests about death give dead-ms;
+# else it is long, so that a busy machine makes no worker dead.
 job() {
 	local out i dead=15000 words=("$@")
 	for ((i = 1; i < $# - 1; i++)); do
@@ -193,7 +193,7 @@ policy_mix() { # JOB: slots that saw two policies
 	json_value policy_mix "$(agent_saina -j job show "$1")"
 }
 
-shm_status() { # JOB: what job show says of its shared memory
+shm_status() { # JOB: state of its shared memory, as job show prints it
 	json_value reference "$(agent_saina -j job show "$1")"
 }
 
@@ -245,8 +245,8 @@ injected() {
 	echo "$(counter - - injected-in) $(counter - - injected-out)"
 }
 
-# Of both kinds more than then?
-lost_both() { # BEFORE, as injected said it
+# Have both numbers grown?
+lost_both() { # BEFORE: output of injected
 	local now
 	now=$(injected)
 	[ "${now% *}" -gt "${1% *}" ] && [ "${now#* }" -gt "${1#* }" ]
@@ -306,7 +306,7 @@ dump_hang() { # WORKER
 		agent_saina -j stats show "$job" | jq -c '.[] | [.worker, .counters]' 2>/dev/null
 	done
 	echo "threads: $(sed 's/$/ /' "/proc/$pid/task"/*/wchan | tr -d '\n')"
-	# Twice: what moves, and what does not.
+	# Twice, to show which counters change.
 	for job in 1 2; do
 		nsenter --net="/proc/$pid/ns/net" -- sh -c '
 			ss -unmaH | tr -s " "
@@ -318,8 +318,8 @@ dump_hang() { # WORKER
 	done
 }
 
-# wait_all SECONDS: until all that were started have ended; good only if all
-# ended well, which they do only if every sum was right.
+# wait_all SECONDS: waits until all workers have ended; succeeds if all ended with
+# status 0, that is if every sum was right.
 wait_all() {
 	local i bad=0 status deadline
 	deadline=$(deadline "$1")
@@ -341,7 +341,7 @@ wait_all() {
 	return $bad
 }
 
-# verify_sums WHAT SECONDS WORKER...: they end, each sum was right, and they have the same results
+# verify_sums WHAT SECONDS WORKER...: all end, every sum was right, and all have the same results
 verify_sums() {
 	check "$1: all sums are exact" wait_all "$2"
 	check "$1: all workers have the same results" same_results "${@:3}"
@@ -462,7 +462,7 @@ missing_is() { # JOB WORKER: all open slots wait for this worker, some for it al
 }
 
 # join_error WORKER NODE JOB [options]: runs saina-allreduce in the foreground and
-# shows what it says; says so if it is not refused.
+# prints its error, or "not refused".
 join_error() {
 	start_as refused "$1" "$2" "$3" 1 "${@:4}"
 	slowwait 30 worker_ended refused || kill -KILL "${worker_pids[refused]}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What sainad says to Prometheus, and clients that do not read it.  Prometheus itself:
+# The metrics of sainad, and clients that do not read them.  Prometheus itself:
 # prometheus.sh.
 #
 #	metrics.sh [all]	all: also until the clients that do not read are dropped
@@ -56,7 +56,7 @@ lab_up --workers 3 --bridge linux --config "$WORK/lines"
 ip -n "saina-$LAB-sw" link set lo up
 check "without jobs: there is an answer" scrape
 check "without jobs: it is Prometheus's text format" "$CLIENT" check 15 <"$WORK/text"
-equal "without jobs: their number" 0 "$(value saina_jobs)"
+equal "without jobs: saina_jobs is 0" 0 "$(value saina_jobs)"
 equal "the version is that of sainad" 1 "$(value saina_build_info "version=$(cat "$TOP/VERSION")")"
 equal "another path: 404" "404 Not Found" "$(in_switch "$CLIENT" get 9496 / | head -n 1)"
 equal "another method: 405" "405 Method Not Allowed" "$(in_switch "$CLIENT" get 9496 /metrics DELETE | head -n 1)"
@@ -83,7 +83,7 @@ check "the straggler is late more often than in time" awk -v late="$(value saina
 check "a worker reports what it has sent" slowwait 30 sum_at_least 1000 saina_worker_gradients_sent_total worker=0
 check "a worker reports its window" sum_at_least 44 saina_worker_window_messages worker=0
 check "a worker reports its round-trip time" slowwait 30 sum_at_least 0.000001 saina_worker_rtt_seconds worker=2
-equal "worker show says the same" "true true" "$(saina -j worker show steady 0 | jq -r \
+equal "worker show has the same figures as the metrics" "true true" "$(saina -j worker show steady 0 | jq -r \
 	'.[0]|"\(.sent >= 1000 and .window >= 44) \(.resent_share == .resent / .sent)"')"
 
 # 4. A histogram of lateness
@@ -106,14 +106,14 @@ check "lateness: the sum is that of the samples" awk -v sum="$(value saina_worke
 	-v late="$(above 1 0.016384)" 'BEGIN { exit !(sum >= late * 0.016384) }'
 matches "lateness: limits are powers of two of microseconds" 'le="0.001024"' "$(grep lateness_seconds_bucket "$WORK/text")"
 equal "no worker is by reference" 0 "$(value saina_worker_by_reference)"
-check "others are in time" sum_at_least 1000 saina_worker_in_time_total worker=0
+check "lateness: gradients of the other workers are in time" sum_at_least 1000 saina_worker_in_time_total worker=0
 equal "a worker's name may have quotes" 1 "$(grep -cF 'name="quote\"back\\slash"' "$WORK/text")"
 
 # 5. Drops, and what is injected at ports
 SWITCH_MAC=$(mac_of switch)
 send_raw 0 type=77 repeat=5
 send_raw 0 count=352 worker=1 repeat=3
-check "drops that belong to nobody, by reason" slowwait 10 sum_at_least 5 saina_data_path_drops_total reason=type
+check "drops that belong to no worker, by reason" slowwait 10 sum_at_least 5 saina_data_path_drops_total reason=type
 check "drops of a worker, by reason" slowwait 10 sum_at_least 3 saina_worker_drops_total worker=1 reason=wrong-port
 equal "a port: the hook, by which its frames go" 1 "$(value saina_port_info port=p0 mode=tc hook=auto)"
 saina port set p1 loss-in 0.125 delay-out 3
@@ -122,7 +122,7 @@ equal "a port: injected delay" 0.003 "$(value saina_port_injected_delay_seconds 
 saina port set p1 loss-in 0 delay-out 0
 
 # 6. Many jobs, and clients that do not read
-# Much to say, so that it does not fit what a connection holds.
+# So many metrics that they do not fit the buffers of a connection.
 for i in $(seq 1 40); do
 	saina job add "other$i" elements 1000 workers 2 >/dev/null
 done
@@ -136,13 +136,12 @@ check "clients that never read: rounds go on" rounds_go_on steady 20
 check "clients that never read: the agent takes changes" saina job set steady policy bsp
 check "clients that never read: the agent tells of jobs" saina job del other1
 [ "${1-}" != all ] ||
-	check "clients that never read: they are dropped in the end, and another gets its answer" slowwait 90 scrape
+	check "clients that never read: they are dropped in the end, and another client gets its answer" slowwait 90 scrape
 equal "clients that never read: no worker was lost" 3 "$(members steady)"
 kill -KILL "$stalled"
 wait "$stalled" 2>/dev/null
 
 # 7. A unix socket instead of a port
-# At a unix socket instead, one that a killed agent has left.
 stop_workers
 check "all sums are exact" wait_all 60
 path=$WORK/metrics.sock
@@ -150,11 +149,11 @@ check "the agent ends" lab agent stop
 check "the agent starts, with a unix socket" lab agent start --metrics "unix:$path"
 check "the agent is killed" lab agent kill
 check "the agent starts where the socket of the last one is left" lab agent start --metrics "unix:$path"
-equal "unix socket: it answers" "200 OK" "$("$CLIENT" get "$path" | head -n 1)"
+equal "unix socket: the agent answers" "200 OK" "$("$CLIENT" get "$path" | head -n 1)"
 expected_log="cannot listen at unix:$path: Address already in use"
-matches "unix socket: another's is left alone" "cannot listen at unix:$path: Address already in use" \
+matches "unix socket: that of another agent is left alone" "cannot listen at unix:$path: Address already in use" \
 	"$(in_switch "$B/sainad" --bridge br0 --runtime-dir "$WORK/run2" --bpffs "$WORK/run2/bpf" --control "$WORK/c2" \
 		--address 127.0.0.1 --metrics "unix:$path" 2>&1)"
 check "the agent ends again" lab agent stop
-check "its socket went with it" [ ! -e "$path" ]
+check "unix socket: the agent removes it at its end" [ ! -e "$path" ]
 finished

@@ -37,10 +37,10 @@ prlimit --pid "$(agent_pid)" --nofile=$(($(agent_descriptors) + 3)):"${high#* }"
 before=$(agent_descriptors)
 matches "a job for which no descriptor is left is refused, and the limit named" "no descriptor is left.*LimitNOFILE" \
 	"$(add refused 2>&1)"
-equal "it is not there" 200 "$(jobs_shown)"
-equal "what was made of it is closed" "$before" "$(agent_descriptors)"
+equal "a job that was refused is not shown" 200 "$(jobs_shown)"
+equal "descriptors of a job that was refused are closed" "$before" "$(agent_descriptors)"
 check "a job is deleted" saina job del many7
-check "there is room for another one then" add many7
+check "after a job was deleted another one can be added" add many7
 
 # 3. As many jobs as there may be; a new agent takes them over
 prlimit --pid "$(agent_pid)" --nofile="${high% *}:${high#* }"
@@ -49,7 +49,7 @@ for ((i = 200; i < 256; i++)); do
 done
 equal "256 jobs exist" 256 "$(jobs_shown)"
 [ ! -s "$WORK/add" ] || diag "$(cat "$WORK/add")"
-check "their maps take more descriptors than 1024" [ "$(agent_descriptors)" -gt 1024 ]
+check "the maps of 256 jobs take more than 1024 descriptors" [ "$(agent_descriptors)" -gt 1024 ]
 start 0 many255 20 --elements 64
 start 1 many255 20 --elements 64
 check "the last of 256 jobs reduces: all sums are exact" wait_all 60

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The tc hook without memory for linear copies of super-packets, in the test VM
-# (selftests/module/nomem_test.sh): what is lost by that is had by PULL.
+# (selftests/module/nomem_test.sh): results that are lost by that are fetched by PULL.
 #
 #     w0 .. w2 reduce;  p0 .. p2: tc;  nomem.ko: pskb_expand_head() fails
 #

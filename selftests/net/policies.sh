@@ -46,21 +46,21 @@ matches "external:k0=4: a k above the number of workers is refused" "5.*4" "$(sa
 equal "external:k0=4: a refused k changes nothing" 1 "$(job_field ext k)"
 
 # 3. Policies from a round on, and on an event
-check "schedule: a policy is set for far away" saina policy set ext bsp from 3000000
-matches "schedule: a second one is refused while the first waits" "waits already|cancel" \
+check "schedule: a policy is set from a distant round on" saina policy set ext bsp from 3000000
+matches "schedule: a second policy is refused while the first is pending" "waits already|cancel" \
 	"$(saina policy set ext bsp from 4000000 2>&1)"
-check "schedule: the first is cancelled" saina policy cancel ext
+check "schedule: the pending policy is cancelled" saina policy cancel ext
 at=$(($(job_field ext round) + 100))
 check "schedule: a policy is set from round $at" saina policy set ext fastest:k=3 from $at
-check "schedule: it comes into force" slowwait 30 policy_is ext fastest:k=3
-check "schedule: not before its round" [ "$(job_field ext round)" -ge "$at" ]
-check "schedule: after that one by event is set" saina policy set ext bsp on worker-dead
+check "schedule: the policy comes into force" slowwait 30 policy_is ext fastest:k=3
+check "schedule: the policy does not come into force before its round" [ "$(job_field ext round)" -ge "$at" ]
+check "schedule: a policy is set on an event" saina policy set ext bsp on worker-dead
 seq=$(job_field ext policy_active_seq)
 check "schedule: rounds go on before the event" rounds_go_on ext 10
 equal "schedule: before the event the policy is the one before" "$seq" "$(job_field ext policy_active_seq)"
 kill -KILL "${worker_pids[3]}"
 check "schedule: the killed worker is declared dead" saina worker set ext 3 state dead
-check "schedule: a death brings it into force" slowwait 30 policy_is ext bsp
+check "schedule: the death of a worker brings the policy into force" slowwait 30 policy_is ext bsp
 unset "worker_pids[3]"
 stop_workers
 verify_sums "external, schedule" 30 0 1 2
@@ -91,7 +91,7 @@ check "coded:s=1: rounds flow" slowwait 20 rounds_at_least pairs 5
 kill -STOP "${worker_pids[3]}"
 check "coded:s=1: worker 3 is stopped: rounds go on with worker 1, who computes the same" rounds_go_on pairs 20
 kill -STOP "${worker_pids[1]}"
-check "coded:s=1: both are stopped: the round waits for them, and not for 0 or 2" slowwait 20 waits_for 1 3
+check "coded:s=1: workers 1 and 3 are stopped: the round waits for them, and not for 0 or 2" slowwait 20 waits_for 1 3
 kill -CONT "${worker_pids[3]}"
 check "coded:s=1: worker 3 goes on: so do rounds" rounds_go_on pairs 20
 kill -CONT "${worker_pids[1]}"

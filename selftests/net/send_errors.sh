@@ -106,16 +106,16 @@ for verdict in DROP REJECT; do
 		"$(in_switch "$B/saina" -s "$AGENT_SOCKET" -j doctor host bridge br0 | jq -r '.[] | select(.check == "job").found')"
 	check "$verdict: worker show says it of worker 1" trouble_shown "$verdict" true
 	at=$(job_field "$verdict" round)
-	check "$verdict: it is tried again, and sent when the firewall lets it out" fw_unblock "$verdict"
+	check "$verdict: the firewall lets messages of worker 1 out again" fw_unblock "$verdict"
 	check "$verdict: rounds go on" slowwait 30 rounds_at_least "$verdict" $((at + 10))
-	check "$verdict: job show says nothing any more" slowwait 30 trouble "$verdict"
+	check "$verdict: job show reports no trouble any more" slowwait 30 trouble "$verdict"
 	stop_workers
 	check "$verdict: all sums are exact" wait_all 60
 	saina job del "$verdict"
 done
 
 # 3. Gradients are lost behind the interface
-# Nobody refuses these, they are lost behind the kernel of worker 1.
+# The kernel of worker 1 accepts these messages, but they are lost behind it.
 job_start lost
 check "lost: what worker 1 sends is lost behind its interface" drop_egress
 check "lost: job show says that nothing of worker 1 arrives" slowwait 60 trouble lost \
@@ -123,19 +123,19 @@ check "lost: job show says that nothing of worker 1 arrives" slowwait 60 trouble
 at=$(job_field lost round)
 check "lost: its gradients get through again" in_worker 1 tc qdisc del dev eth0 clsact
 check "lost: rounds go on" slowwait 30 rounds_at_least lost $((at + 10))
-check "lost: job show says nothing any more" slowwait 30 trouble lost
+check "lost: job show reports no trouble any more" slowwait 30 trouble lost
 stop_workers
 check "lost: all sums are exact" wait_all 60
 saina job del lost
 
 # 4. A worker that computes sends nothing: no trouble
-# Who computes sends nothing, and that is no trouble.
+# A worker that computes sends nothing, and is not reported for that.
 job busy workers 2 elements 20000 payload 352 policy bsp dead 2000 heartbeat 200
 start 0 busy 1000000 --elements 20000 --think-us 1000
 start 1 busy 1000000 --elements 20000 --think-us 8000000
 check "busy: the round waits for worker 1, which computes" slowwait 60 missing_is busy 1
 check "busy: it has computed for longer than a worker may be silent" slowwait 60 waited_for busy 4
-equal "busy: job show says nothing of it" "" "$(agent_saina -j job show busy | jq -r '.[0].trouble // ""')"
+equal "busy: job show reports no trouble" "" "$(agent_saina -j job show busy | jq -r '.[0].trouble // ""')"
 stop_workers
 check "busy: all sums are exact" wait_all 60
 saina job del busy
@@ -145,7 +145,7 @@ job_start firewall --timeout-ms 3000
 check "firewall: a firewall of worker 1 refuses its gradients" fw_block REJECT
 check "firewall: worker 1 ends after its time-out" ends 1
 worker_reap 1
-matches "firewall: worker 1 says that its firewall is why" \
+matches "firewall: worker 1 names its firewall as the reason" \
 	"nothing could be sent to $AGG by eth0 for 3000 ms: Operation not permitted: a firewall here" "$(cat "$WORK/1.err")"
 fw_unblock REJECT
 others_go_on firewall

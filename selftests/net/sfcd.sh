@@ -35,7 +35,7 @@ equal "SFCD, flipping signs: k rose by one at a time" "1-2 2-3 3-4 4-5 5-6" \
 
 # 3. A worker dies: k falls with the live workers
 worker_kill 5
-# Told, not found out: a busy machine may keep others silent for as long.
+# Declared by the operator: on a busy machine a time-out might declare other workers dead, too.
 check "SFCD: the killed worker is declared dead" saina worker set flip 5 state dead
 check "SFCD: the death of a worker lowers k" slowwait 20 k_is flip 5
 check "monitor: worker-dead is sent when a worker is declared dead" slowwait 5 event_seen '.event=="worker-dead" and .worker==5'

@@ -52,13 +52,13 @@ matches "a job of floats by reference is refused with a sentence" \
 	"(only jobs of int32 can share memory|sums of floats need saina.ko)" "$(saina job add floats elements 100 workers 2 type float32 by-reference 2>&1)"
 job messages workers 4 elements 8192 payload 256
 start_all messages 20 4 --elements 8192
-check "a job that nobody allowed to: all sums are exact" wait_all 60
-equal "a job that nobody allowed to: says nothing of memory" null "$(agent_saina -j job show messages | jq -r '.[0].reference')"
+check "a job not by reference: all sums are exact" wait_all 60
+equal "a job not by reference: job show says nothing of memory" null "$(agent_saina -j job show messages | jq -r '.[0].reference')"
 saina job del messages
 
 # 2. Four workers by reference: gradients do not cross the ports
 job shared workers 4 elements 8192 payload 256 by-reference dead 3000 heartbeat 100
-check "no worker is there: memory is not in use" not_in_use shared
+check "no worker has joined: memory is not in use" not_in_use shared
 start_all shared 1000000 4 --elements 8192 --think-us 2000 --restarts
 check "four workers: memory is in use" slowwait 20 shm_in_use shared
 check "four workers: rounds flow" slowwait 20 rounds_at_least shared 10
@@ -72,7 +72,7 @@ check "a worker died: rounds go on" rounds_go_on shared 20
 check "a worker died: memory is in use by the others" slowwait 10 shm_in_use shared
 SAINA_SHARE='' start 2 shared 1000000 --elements 8192 --think-us 2000 --restarts
 check "a worker that knows no socket joins" slowwait 30 worker_state_is shared 2 alive
-check "a worker that knows no socket: nobody uses memory" slowwait 20 not_in_use shared
+check "a worker that knows no socket: no worker uses memory" slowwait 20 not_in_use shared
 matches "a worker that knows no socket is named" "worker 2 .* has not asked for its array" "$(shm_status shared)"
 at=$(job_field shared round)
 check "a worker that knows no socket: rounds go on" rounds_go_on shared 20
@@ -81,10 +81,10 @@ check "a worker that knows no socket is counted" slowwait 20 counted_in 0 2 $((a
 kill -TERM "${worker_pids[2]}"
 check "a worker that knows no socket leaves" slowwait 30 worker_state_is shared 2 left
 worker_reap 2
-check "it has left: the others use memory again" slowwait 20 shm_in_use shared
+check "a worker that knows no socket has left: the others use memory again" slowwait 20 shm_in_use shared
 start 2 shared 1000000 --elements 8192 --think-us 2000 --restarts
-check "it is back, with the socket: all four use memory" slowwait 30 shm_in_use shared
-check "it is back: gradients do not cross the ports" slowwait 30 crosses_not shared
+check "a worker is back, with the socket: all four use memory" slowwait 30 shm_in_use shared
+check "a worker is back, with the socket: gradients do not cross the ports" slowwait 30 crosses_not shared
 
 # 4. The agent is killed and started
 lab agent kill
@@ -125,7 +125,7 @@ lossy() {
 	equal "$1 % loss, $2, $3: all segments of all rounds are there" "$rounds $((79 * rounds)) 0" \
 		"$(summary 0 rounds exact unverified)"
 	check "$1 % loss, $2, $3: the same results" same_results 0 1 2 3
-	check "$1 % loss, $2, $3: doorbells were rung" test "$(counter lossy all stored)" -gt 0
+	check "$1 % loss, $2, $3: doorbells were sent" test "$(counter lossy all stored)" -gt 0
 	saina job del lossy
 }
 lossy 0 fastest:k=2 int32 --think-us 500 --straggle 0.3

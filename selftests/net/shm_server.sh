@@ -86,7 +86,7 @@ check "messages with descriptors: memory is still in use" shm_in_use local
 taken=$(nobody "$WORK/shm_server.py" flood "$AGENT_SOCKET" 1000)
 check "messages with descriptors to the control socket: sainad has no more descriptors than before" \
 	slowwait 10 same_descriptors
-check "messages with descriptors to the control socket: it serves others" agent_saina job show
+check "messages with descriptors to the control socket: sainad serves other clients" agent_saina job show
 
 # 4. Connections that say nothing
 granted=$(counted share_lent)
@@ -101,7 +101,7 @@ check "silent connections: a worker that joins meanwhile has its memory" slowwai
 more_granted() {
 	[ "$(counted share_lent)" -gt "$granted" ]
 }
-check "silent connections: it was granted" slowwait 20 more_granted
+check "silent connections: its request was granted" slowwait 20 more_granted
 wait $silent
 matches "silent connections: those above 64 are refused, all are closed" "refused [0-9]+ closed [0-9]+" "$(tail -n 1 "$WORK/silent")"
 equal "silent connections: all that were closed are counted" "$(awk 'END { print $4 }' "$WORK/silent")" $(($(counted share_silent) - silent_before))
@@ -121,7 +121,7 @@ outlives() {
 	exec {look}>"$WORK/look"
 	check "$1: a process has mapped the array of worker 1" slowwait 20 has_lines "$WORK/kept" 1
 	echo >&"$look"
-	check "$1: it sees gradients of that session" slowwait 20 grep -q "$session" "$WORK/kept"
+	check "$1: the process sees gradients of that session" slowwait 20 grep -q "$session" "$WORK/kept"
 	check "$1: the agent is killed" lab agent kill
 	worker_kill 1
 	expected_log="worker 1 .* is dead|port p1|left it"
@@ -135,7 +135,7 @@ outlives() {
 	new=$(session_of 1)
 	echo >&"$look"
 	check "$1: the process looks at its array" slowwait 20 has_lines "$WORK/kept" 3
-	equal "$1: the process does not see what the new worker 1 gives" "" "$(grep -o "$new" "$WORK/kept")"
+	equal "$1: the process does not see gradients of the new worker 1" "" "$(grep -o "$new" "$WORK/kept")"
 	check "$1: the session is a new one" [ "$new" != "$session" ]
 	echo end >&"$look"
 	exec {look}>&-

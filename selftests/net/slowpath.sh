@@ -14,7 +14,7 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# With tc there is no such worker.
+# With tc no worker needs the relay.
 export SAINA_LAB_HOOK=xdp
 
 relays() { # BRIDGE

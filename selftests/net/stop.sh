@@ -37,7 +37,7 @@ start_trainer() {
 }
 
 # 1. saina-allreduce, before the job runs and in a round
-# Nobody declares the other worker dead in the meantime.
+# dead is so long that the other worker is not declared dead in the meantime.
 for signal in TERM INT; do
 	job "forming-$signal" workers 2 elements 20000 dead 60000
 	start 0 "forming-$signal" 10

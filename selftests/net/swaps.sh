@@ -92,7 +92,7 @@ swap_while_stopped() {
 }
 
 # 1. Four workers train; each policy follows each other one
-# A ring that is never run through by three workers while the fourth waits for a core.
+# The ring is so long that three workers do not run through it while the fourth waits for a core.
 job swap workers 4 elements 2048 payload 256 ring 64 policy bsp
 events_start
 start_all swap 0 4 --elements 2048 --steps --think-us 5000 --straggle 0.2

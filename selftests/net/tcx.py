@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A program of somebody else at the tcx hook of an interface, behind those that are there, as
+"""A foreign program at the tcx hook of an interface, behind those that are there, as
 Cilium does it: what gets to it goes on to the bridge, and no later program is asked.
 
     tcx.py INTERFACE

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# saina.torch.State in the hands of people: copies and checkpoints of hooked models, several States or models in
+# Uses of saina.torch.State: copies and checkpoints of hooked models, several States or models in
 # one process, ranks that end alone.  Four ranks of selftests/python/states.py.
 
 # shellcheck source=lib.sh

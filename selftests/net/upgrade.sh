@@ -67,7 +67,7 @@ logged() { # ERE
 	grep -qaE "$1" "/run/saina-lab/$LAB/sainad.log"
 }
 
-# Those of another version do not hear that the agent is another one: their time is up, then.
+# Workers of another version do not notice that the agent is another one: their time-out ends them.
 quick=(--elements 8192 --token t0ken --think-us 4000 --timeout-ms $((15000 * SLOW)))
 train() { # N
 	start_all steady 1000000 "$1" "${quick[@]}"
@@ -219,7 +219,7 @@ pair() { # COMMIT
 		check "$version: two of its workers and two of this version train with its agent" slowwait 30 log_at_least 20
 		ends_well "$version: two of its workers and two of this version, with its agent"
 	else
-		check_refused "$version: a worker of this version is told by its agent which side to update" \
+		check_refused "$version: a worker of this version gets from its agent which side to update" \
 			"version [0-9]+ of the protocol is not spoken here, only $protocol: update the older side"
 	fi
 	lab_down

@@ -5,12 +5,11 @@
 # worker after the other as the files in $VM_OUT say, which is a directory of the
 # test's:
 #
-#	up		from here: the network is there
-#	start		to here: a command, one word a line; out and err are what it
-#			says
-#	stop		to here: SIGTERM for it
-#	status		from here: it has ended so
-#	end		to here: that was all
+#	up		written here: the network is up
+#	start		read here: a command, one word a line; its output goes to out and err
+#	stop		read here: send SIGTERM to the command
+#	status		written here: the command's exit status
+#	end		read here: end the VM
 #
 #	vm_guest.sh ADDRESS/BITS MTU [OPTIONS OF ethtool -K]
 

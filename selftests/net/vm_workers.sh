@@ -35,7 +35,7 @@ equal "the kernel shows native XDP on both taps" "1 1" \
 vm_start 2 6.1 1500 tx off
 vm_start 3 6.12 1500 tx off
 
-# Nobody has opened the taps yet, or just so: that disturbs nobody.
+# Taps that no process has opened yet do not disturb the workers on other ports.
 job alone workers 2 elements 10007 payload 256 policy bsp
 start_all alone 20 2 --elements 10007
 check "two namespaces train while the VMs boot: all sums are exact" wait_all 60
@@ -81,7 +81,7 @@ check "fastest-k: all sums are exact" all_ended 120 2 3
 check "fastest-k: all workers have the same results" same_results 0 1 2 3
 matches "fastest-k: some segments of the VMs were late" "^[0-9]*[1-9][0-9]* [0-9]+$|^[0-9]+ [0-9]*[1-9]" \
 	"$(summary 2 late_segments) $(summary 3 late_segments)"
-# Only while all four were there.
+# Only rounds in which all four workers took part.
 equal "fastest-k: every sum has two to four contributors" "" \
 	"$(jq -c 'select(.round < 50 and (.count_min < 2 or .count_max > 4))' "$WORK/0.log")"
 saina job del fast

@@ -50,7 +50,7 @@ $(B)/selftests/lib_numbers_test: $(LIB_NUMBERS_OBJS) $(ORACLE_OBJS) $(B)/libsain
 check-programs: $(B)/selftests/lib_numbers_test
 $(call test,lib_numbers_test,quick,host,60,$(B)/selftests/lib_numbers_test)
 $(call test,lib_numbers_long,full,host,600,$(B)/selftests/lib_numbers_test 100000)
-# The steps of table mode: likewise.
+# The steps of parameter-server mode: likewise.
 STEPS_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,steps_test.c lib_switch.c))
 $(STEPS_TEST_OBJS): SAINA_CFLAGS += -Iselftests
 $(B)/selftests/steps_test: $(STEPS_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a

@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Block scaling, exponents, and the variants of its loops.
- *
- *   lib_quant_test		TAP
- *   lib_quant_test figures	how long the loops take, variants in turns
- */
+/* Block scaling, exponents, and the variants of its loops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 #include "gradient/quant.h"
 #include "wire/check.h"
@@ -339,7 +333,7 @@ static void test_last_exponent(void **state)
 	assert_int_equal(saina_quant_exponent(bits(0x1.8p-111f), limit, max - 4), max - 4);
 }
 
-/* In a table: what is sent and what is kept make up the gradient, exactly. */
+/* With a parameter server: what is sent and what is kept make up the gradient, exactly. */
 static void test_remainder(void **state)
 {
 	static float g[N], res[N], rem[N], fits[N];
@@ -390,99 +384,7 @@ static void test_mean_is_defined(void **state)
 	assert_true(out[2] == INFINITY && out[3] == -INFINITY);
 }
 
-/* --- lib_quant_test figures ------------------------------------------------------------ */
-
-#define SEGMENT 352		/* elements */
-#define SEGMENTS 32
-#define TURNS 401
-
-static double ns_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1e9 + t.tv_nsec;
-}
-
-enum loop { LARGEST, ENCODE, LARGEST_RES, ENCODE_RES, DECODE_SHIFT, DECODE_DIVIDE, ADD, LOOPS };
-
-static const char *const loop_names[] = {
-	"largest magnitude", "encode", "largest magnitude with a residual", "encode with a residual", "decode, 8 contributors", "decode, 7 contributors", "add",
-};
-
-static volatile uint32_t sink;
-
-/* Processor time of a segment. */
-static double turn(const struct saina_quant *v, enum loop loop)
-{
-	static float g[SEGMENT * SEGMENTS], res[SEGMENT * SEGMENTS], out[SEGMENT * SEGMENTS];
-	static int32_t q[SEGMENT * SEGMENTS];
-	double from = ns_now();
-
-	if (!g[0]) {
-		for (size_t i = 0; i < SEGMENT * SEGMENTS; i++) {
-			g[i] = ldexpf((int32_t)draw(), -31);
-			res[i] = ldexpf((int32_t)draw(), -36);
-		}
-		saina_quant_scalar.encode(q, g, NULL, SEGMENT * SEGMENTS, 20);
-		from = ns_now();
-	}
-	for (size_t i = 0; i < SEGMENT * SEGMENTS; i += SEGMENT) {
-		if (loop == ENCODE || loop == ENCODE_RES)
-			v->encode(q + i, g + i, loop == ENCODE ? NULL : res + i, SEGMENT, 20);
-		else if (loop == LARGEST || loop == LARGEST_RES)
-			sink ^= v->largest(g + i, loop == LARGEST ? NULL : res + i, SEGMENT);
-		else if (loop == ADD)
-			v->add(out + i, q + i, g + i, SEGMENT);
-		else
-			v->decode(out + i, q + i, SEGMENT, 20, loop == DECODE_SHIFT ? 8 : 7);
-	}
-	return (ns_now() - from) / SEGMENTS;
-}
-
-static int lower(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* For people: variants in turns, medians, and the median of the turns' ratios to the
- * variant before.  Says nothing about what 512-bit arithmetic does to the clock of others.
- */
-static int figures(void)
-{
-	static double ns[8][TURNS], ratio[TURNS];
-	const struct saina_quant *have[8] = { &saina_quant_scalar }, *v;
-	unsigned int n = 1;
-
-	rng = 14;
-	EACH_VARIANT(v)
-		have[n++] = v;
-	for (int loop = 0; loop < LOOPS; loop++) {
-		for (int t = -20; t < TURNS; t++)
-			for (unsigned int i = 0; i < n; i++)
-				ns[i][t < 0 ? 0 : t] = turn(have[i], loop);
-		printf("%s, %d elements:", loop_names[loop], SEGMENT);
-		for (unsigned int i = 0; i < n; i++) {
-			for (int t = 0; i && t < TURNS; t++)
-				ratio[t] = ns[i][t] / ns[i - 1][t];
-			if (i)
-				qsort(ns[i - 1], TURNS, sizeof(double), lower);
-			qsort(ratio, TURNS, sizeof(double), lower);
-			if (i)
-				printf(" %.0f ns, %s %.2f (half of the turns %.2f to %.2f) of that,",
-				       ns[i - 1][TURNS / 2], have[i]->name, ratio[TURNS / 2],
-				       ratio[TURNS / 4], ratio[3 * TURNS / 4]);
-		}
-		qsort(ns[n - 1], TURNS, sizeof(double), lower);
-		printf(" %.0f ns\n", ns[n - 1][TURNS / 2]);
-	}
-	printf("chosen: %s\n", saina_quant_best()->name);
-	return 0;
-}
-
-int main(int argc, char **argv)
+int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		statement("quantising: every variant that the processor has is found", test_variants_found),
@@ -497,7 +399,5 @@ int main(int argc, char **argv)
 		statement("quantising: the last result's exponent is taken up to 4 bits coarser, and never by zeros", test_last_exponent),
 	};
 
-	if (argc > 1 && !strcmp(argv[1], "figures"))
-		return figures();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

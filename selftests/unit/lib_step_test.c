@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Steps of float32 (userland/lib/reduce/ps.c): which exponent a table has, and what does not fit or go into it. */
+/* Steps of float32 (userland/lib/reduce/ps.c): which exponent the
+ * parameter server has, and what does not fit or is not sent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +46,7 @@ static void test_first(void **state)
 {
 	open_two();
 	assert_true(step(0, 1000) == 1000);
-	/* Another worker takes what the table has, whatever it would have chosen. */
+	/* Another worker takes the parameter server's exponent, whatever it would have chosen. */
 	assert_true(step(1, 0.5f) == 1000.5f);
 	assert_true(agg_count(a, SAINA_C_EXPONENT) > 0);
 	assert_true(step(1, 9000) == 9000);
@@ -119,7 +120,7 @@ static void test_types(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		statement("steps: a first update that is large chooses the table's exponent, for all workers", test_first),
+		statement("steps: a first update that is large chooses the parameter server's exponent, for all workers", test_first),
 		statement("steps: later updates that do not fit are kept, and said once with the exponent to choose", test_too_large),
 		statement("steps: an update that is not finite is refused and its element named", test_not_finite),
 		statement("steps: integers where others push floats are an error", test_types),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The steps of table mode (userland/lib/transport/steps.h) in a simulated world: workers, the
+ * The steps of parameter-server mode (userland/lib/transport/steps.h) in a simulated world: workers, the
  * oracle as their switch, a network that loses, repeats and delays, a clock of its own.
  *
- *   - every worker comes to the end; each update is in the table once, and no more is;
+ *   - every worker comes to the end; each update is counted once, and nothing else is;
  *   - who begins step n has seen all updates of steps before n - W, of every worker;
  *   - Serene's figure: with its pattern of stragglers, N = 8 and W = 10, a step takes .604 of
  *     what it takes with a barrier (simulated time, so that nothing else can move it).
@@ -264,7 +264,7 @@ static bool run(const struct conf *c)
 	return !s.error[0];
 }
 
-/* The table is what all have said, each once. */
+/* The sums are those of all updates, each once. */
 static bool table_is_whole(void)
 {
 	const struct oracle_job *j = &s.sw.oracle.job[0];
@@ -306,7 +306,7 @@ static void test_lossy(unsigned int runs)
 		finish();
 	}
 	tap_ok(ok, "steps: every worker comes to the end and sees what its window promises, in %u runs", runs);
-	tap_ok(whole, "steps: each update is in the table once");
+	tap_ok(whole, "steps: each update is counted once");
 	tap_ok(led, "steps: nobody leads by more than W + 1");
 	tap_ok(calm, "steps: nothing is malformed or out of order but clocks that ask");
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The processes of one contender, one a worker, and the talk with them.
+"""The processes of one contender, one a worker, and the protocol with them.
 
 userland/bench/allreduce/serve.h has the other side of it."""
 
@@ -17,7 +17,7 @@ STOP_TIMEOUT = 5
 
 
 class Hung(BenchError):
-    """Processes that are alive, but do not get to the end of what they were told."""
+    """Live processes that do not finish a command in time."""
 
 
 class Group:
@@ -70,7 +70,7 @@ class Group:
                 raise BenchError(f"{self.name}: a process ended with status {p.returncode}: {self.log_tail()}")
 
     def greet(self) -> None:
-        """Waits until every rank has said hello."""
+        """Waits until every rank has reported that it is ready."""
         deadline = time.monotonic() + START_TIMEOUT
         self.listener.settimeout(0.1)
         while None in self.connections:
@@ -115,7 +115,7 @@ class Group:
         return [[int(w) for w in a.split()[1:]] for a in answers]
 
     def stop(self) -> None:
-        """They end when the driver hangs up."""
+        """Ends the processes by closing their connections."""
         self.listener.close()
         for c in self.connections:
             if c:

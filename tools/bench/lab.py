@@ -17,8 +17,8 @@ class BenchError(Exception):
 
 def run(*command: str) -> str:
     """The output of a command, which must succeed."""
-    # A session of its own: Ctrl-C is for the bench, which lets what is half done
-    # end, and undoes it then.
+    # A session of its own: Ctrl-C reaches only the bench, which lets the command end
+    # and then undoes it.
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, start_new_session=True) as p:
         try:
@@ -36,7 +36,7 @@ class Lab:
 
     agent: sainad runs and its program is on the ports; else the ports carry
     nothing.  GRO of the workers' ends is on in the first, off in the other, as
-    long as nobody is measured with another setting.
+    long as no contender is measured with another setting.
     """
 
     def __init__(self, place, agent: bool):
@@ -95,7 +95,7 @@ class Lab:
         self.gro = gro
 
     def restore_gro(self) -> None:
-        """As the lab was built."""
+        """Restores the state in which the lab was built."""
         self.set_gro(self.agent)
 
     def check_cubic(self) -> None:

@@ -68,7 +68,7 @@ class Series:
 
 
 def cpu_seconds() -> float:
-    """Spent by the whole machine since it booted, whoever it was for."""
+    """Processor time that all processes of the machine have used since it booted."""
     with open("/proc/stat", encoding="ascii") as f:
         user, nice, system, _idle, _iowait, irq, softirq = map(int, f.readline().split()[1:8])
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")

@@ -66,7 +66,7 @@ class Workers:
         return os.path.join(self.folder, f"{self.job}.{worker}.{what}")
 
     def begin(self, worker: int, *options: str) -> None:
-        # what an earlier worker has logged is none of this one's steps
+        # the log may have lines of an earlier worker
         with open(self.path(worker, "log"), "wb"):
             pass
         command = self.lab.inside(worker, os.path.join(BUILD, "saina-allreduce"), "-a", f"{NET}.1", "-j", self.job,
@@ -233,7 +233,7 @@ class Bench:
         return last
 
     def groups(self) -> None:
-        # 16 workers share this machine's processors; a look of the controller takes 20 steps
+        # 16 workers share this machine's processors; the controller decides every 20 steps
         step_us, seconds, settled = (20000, 3, 12) if self.quick else (60000, 20, 25)
         self.add("groups", 16, "grouped:g=1", 2048)
         rates = {}

@@ -72,7 +72,7 @@ class Bench:
         self.left_out: list[dict] = []		# what, and the reason
         self.undo: list = []
         self.absent: dict[str, str] = {}	# groups that did not start in this place, and why
-        self.logs_wanted = False		# somebody did not start, or hung
+        self.logs_wanted = False		# a contender did not start, or hung
         self.needed_left = sum(not r.extra for p in places for r in p.rows)
         self.progress = Progress(sum(len(p.rows) for p in places))
         self.about = {**report.machine(), "complete": False}
@@ -212,7 +212,7 @@ class Bench:
         self.rows.append(result)
         self.progress.line(report.table_line(result))
         for name, reason in result["left_out"].items():
-            # Who did not start has been named once for the place.
+            # A contender that did not start has been named once for the place.
             if reason not in self.absent.values():
                 self.leave_out(f"{place}, {row}: {name}", reason)
         self.about["left_out"] = self.left_out

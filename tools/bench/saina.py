@@ -9,7 +9,7 @@ import time
 from group import Group
 from lab import NET, BenchError, run
 
-STOCK = 212992		# net.core.rmem_max of a Debian that nobody has tuned
+STOCK = 212992		# net.core.rmem_max of an untuned Debian
 
 
 class Saina(Group):
@@ -29,7 +29,7 @@ class Saina(Group):
 
     def start(self) -> None:
         name = "reference" if self.reference else "advised" if self.advised else "stock"
-        # The longest that may be said: on a machine that is overloaded nobody is dead.
+        # The longest time allowed, so that no worker is declared dead on an overloaded machine.
         self.saina("job", "add", name, "elements", str(self.elements), "workers", str(self.ranks),
                    "policy", "bsp", "dead", "65535", *(["by-reference"] if self.reference else []))
         self.job = json.loads(self.saina("-j", "job", "show", name))[0]

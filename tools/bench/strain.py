@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What makes it hard for libsaina while it is measured: lost messages, a busy host.
+"""Strains under which libsaina is measured: lost messages, a busy host.
 
 A strain is begun before a turn and ended after it, so that turns with it and without
 it alternate."""

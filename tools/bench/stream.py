@@ -31,7 +31,7 @@ def send(lab: Lab, seconds: float) -> float:
             said = json.loads(run(*command))
         except BenchError as e:
             said = {"error": str(e)}
-        # it ends with status 0 whatever happens
+        # its exit status is 0 even if it failed
         if "error" not in said:
             return said["end"]["sum_received"]["bits_per_second"] / 1e9
         time.sleep(0.1)

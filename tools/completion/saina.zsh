@@ -7,6 +7,6 @@ local -a found
 [[ -r ${SAINA_COMPLETION:-$completion} ]] || return 1
 found=(${(f)"$(bash -c 'source "$0" && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) && _saina && printf "%s\n" "${COMPREPLY[@]}"' \
 	"${SAINA_COMPLETION:-$completion}" "${(@)words[1,CURRENT]}" 2>/dev/null)"})
-# What ends in = goes on.
+# Words that end in = get no space.
 compadd -S '' -- ${(M)found:#*=}
 compadd -- ${found:#*=}

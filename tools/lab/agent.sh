@@ -72,7 +72,7 @@ lab_agent() {
 	start)	agent_start "$@" ;;
 	status)	agent_status ;;
 	stop|kill)
-		[ $# -eq 0 ] || usage_error "agent $verb: \"$*\" (--keep is said at the start: agent start --keep)"
+		[ $# -eq 0 ] || usage_error "agent $verb: \"$*\" (--keep is an option of agent start)"
 		pid=$(agent_pid) || die "the agent of $LAB_NAME does not run"
 		if [ "$verb" = kill ]; then
 			kill -KILL "$pid"

@@ -5,7 +5,7 @@
 
 LAB_ROOT=/run/saina-lab
 LAB_NET=10.190.0
-# This machine is so many times slower than a PC.
+# How many times slower than a PC this machine is.
 SLOW=${SAINA_SLOW:-1}
 # sainad, saina and the BPF object: in the build tree, or installed.
 LAB_BIN=${SAINA_BUILD:-$(readlink -f "$LAB_LIB/../../build")}

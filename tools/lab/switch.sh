@@ -114,7 +114,7 @@ switch_tap_add() { # INTERFACE
 }
 
 switch_tap_del() { # INTERFACE
-	# br0 is a tap, too, with the userspace datapath.
+	# With the userspace datapath br0 is a tap, too, which must stay.
 	[ "$1" != br0 ] && ip -n "$LAB_SW" -d link show "$1" 2>/dev/null | grep -q ' tun type tap' ||
 		die "lab $LAB_NAME has no tap $1"
 	[ "$LAB_BRIDGE" = linux ] || ovs_vsctl --if-exists del-port br0 "$1"

@@ -7,12 +7,12 @@
 #
 # $cache/KERNEL/debian/	its /
 
-# In the image from the start: what takes an emulated processor long to unpack.
+# Installed in the image, because an emulated processor takes long to unpack them.
 DEBIAN_PACKAGES=(
 	systemd-sysv udev dbus procps iproute2 libcap2-bin dkms linux-headers-amd64
 	python3-cffi python3-numpy libopenmpi3
 )
-# Only downloaded, for apt to find where no network is.
+# Only downloaded: apt finds them in the image, without a network.
 DEBIAN_ARCHIVES=(
 	bash-completion libbpf1 libconfig9 libelf1 libjansson4 libmicrohttpd12 libmnl0 libncurses6
 )

@@ -29,7 +29,7 @@ enum saina_plane {
  *   time
  * @SAINA_WORKER_STATE_DEAD: the worker was silent for too long, or its
  *   interface is gone
- * @SAINA_WORKER_STATE_LEFT: the worker said goodbye
+ * @SAINA_WORKER_STATE_LEFT: the worker has left the job
  */
 enum saina_worker_state {
 	SAINA_WORKER_STATE_ABSENT,
@@ -55,7 +55,7 @@ enum saina_port_mode {
 
 /**
  * enum saina_port_hook - which hook of a port is to have the program
- * @SAINA_PORT_HOOK_AUTO: tc where it is right, else xdp
+ * @SAINA_PORT_HOOK_AUTO: tc where it suits the port, else xdp
  * @SAINA_PORT_HOOK_XDP: XDP in the driver
  * @SAINA_PORT_HOOK_GENERIC: XDP in the network stack
  * @SAINA_PORT_HOOK_TC: tc

@@ -71,7 +71,7 @@ static void shuffle(uint32_t *order, int n, uint64_t seed, enum rng_stream strea
 	}
 }
 
-/* One line of the table, "p,p,...,class"; fractions as in "7.0" are allowed. */
+/* One line of the file, "p,p,...,class"; fractions as in "7.0" are allowed. */
 static int csv_line(char *line, float *x, uint8_t *y)
 {
 	char *at = line, *end;

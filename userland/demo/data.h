@@ -43,9 +43,8 @@ void data_free(struct data *d);
  * @x, @y: out, @size examples
  *
  * Each epoch is a new random order; its examples go to rounds and, within a
- * round, to workers in turn.  A pure function of its arguments but for the
- * epoch's order, which is cached in @d's owner @order (train->n integers and
- * one in front, 0 at first).
+ * round, to workers in turn.  The result depends on the arguments alone; @order
+ * only caches the order of an epoch (train->n integers after one that is 0 at first).
  */
 void data_batch(const struct data *d, uint64_t seed, uint32_t round, int worker, int workers,
 		int size, uint32_t *order, float *x, uint8_t *y);

@@ -58,7 +58,7 @@ static const struct argp_option options[] = {
 	{"describe", OPT_DESCRIBE, NULL, 0, "Print the size of the model and of the data", 1},
 	{NULL, 0, NULL, 0, "Model and data", 2},
 	{"data", OPT_DATA, "PATH", 0, "digits.csv.gz, or a folder of MNIST's four IDX files", 2},
-	{"seed", OPT_SEED, "N", 0, "Of the model, the data's order and the delays (default 1)", 2},
+	{"seed", OPT_SEED, "N", 0, "Seed of the model, the data's order and the delays (default 1)", 2},
 	{"hidden", OPT_HIDDEN, "N,N,..", 0, "Units of the hidden layers (default 512,512)", 2},
 	{"batch", OPT_BATCH, "N", 0, "Examples a worker takes in a round (default 24)", 2},
 	{"rate", OPT_RATE, "X", 0, "Learning rate (default 0.1)", 2},
@@ -73,11 +73,11 @@ static const struct argp_option options[] = {
 	 3},
 	{"eval", OPT_EVAL, "N", 0, "Test the model every N rounds (default 4)", 3},
 	{"out", OPT_OUT, "DIR", 0, "Record the run (report: the result) in this folder", 3},
-	{"run", OPT_RUN, "NAME", 0, "What progress lines call it (default: run)", 3},
+	{"run", OPT_RUN, "NAME", 0, "Name of the run in progress lines (default: run)", 3},
 	{"progress", OPT_PROGRESS, "MS", 0,
 	 "Time between progress lines of worker 0, 0 for none (default 1000)", 3},
 	{NULL, 0, NULL, 0, "Worker", 4},
-	{"aggregator", OPT_AGGREGATOR, "ADDRESS", 0, "Of the aggregator", 4},
+	{"aggregator", OPT_AGGREGATOR, "ADDRESS", 0, "Address of the aggregator", 4},
 	{"job", OPT_JOB, "ID", 0, "Job, 0 to 255 (default 0)", 4},
 	{"worker", OPT_WORKER, "ID", 0, "Which worker this is, from 0", 4},
 	{"token", OPT_TOKEN, "WORD", 0, "The job's token (default: that of SAINA_TOKEN)", 4},
@@ -86,7 +86,7 @@ static const struct argp_option options[] = {
 	 "Wait this long at the end for workers that lag (default 30)", 4},
 	{NULL, 0, NULL, 0, "Simulation and report", 5},
 	{"policy", OPT_POLICY, "POLICY", 0,
-	 "To simulate, or the job's, to be recorded (default bsp)", 5},
+	 "Policy to simulate, or to record as the job's (default bsp)", 5},
 	{"net", OPT_NET, "MS", 0, "Simulated time of an all-reduce (default 25)", 5},
 	{"target", OPT_TARGET, "PERCENT", 0, "Accuracy to reach (default 95)", 5},
 	{}};
@@ -211,7 +211,7 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 			break;
 		}
 		if (a->ndirs)
-			argp_error(st, "'%s' is too much", a->dirs[0]);
+			argp_error(st, "unexpected argument '%s'", a->dirs[0]);
 		if (!o->data)
 			argp_error(st, "--data is missing: tools/get-digits fetches some");
 		if (a->mode == MODE_WORKER && !o->aggregator)

@@ -26,7 +26,7 @@ typedef float vec __attribute__((vector_size(32), aligned(4), may_alias));
 
 struct mlp_work {
 	int batch;
-	float *act[MLP_LAYERS_MAX + 1];	  /* act[0] is not ours: the input */
+	float *act[MLP_LAYERS_MAX + 1];	  /* act[0] is the caller's input */
 	float *delta[MLP_LAYERS_MAX + 1]; /* of the loss by act[] */
 };
 

@@ -32,7 +32,7 @@ struct newest {
 struct train_watch {
 	const struct trainer *t;
 	pthread_t thread;
-	pthread_mutex_t lock; /* held for moments only: the thread may be starved of its CPU */
+	pthread_mutex_t lock; /* held briefly: the thread has low priority, and the worker must not wait for it */
 	pthread_cond_t wake;  /* the thread */
 	pthread_cond_t taken; /* whoever waits for room in the queue */
 	bool stop;
@@ -97,7 +97,7 @@ static void *watch(void *arg)
 	double next = period / 1e3, now;
 	struct newest n;
 
-	/* of this thread only, as Linux has it; failing does no harm */
+	/* On Linux this is of the calling thread only.  A failure does no harm. */
 	setpriority(PRIO_PROCESS, 0, 15);
 	pthread_mutex_lock(&w->lock);
 	while (!w->stop || w->first) {
@@ -208,7 +208,7 @@ void train_watch_round(struct train_watch *w, uint32_t round, double loss, unsig
 	w->newest.k = k;
 	w->newest.late = late;
 	if (c) {
-		/* On a machine without a moment for the tests: memory is bounded. */
+		/* Wait if the tests do not keep up, so that memory is bounded. */
 		while (w->copies == COPIES_MAX)
 			pthread_cond_wait(&w->taken, &w->lock);
 		w->copies++;

@@ -89,7 +89,7 @@ static int compute(struct worker *w, uint32_t round, double *loss)
 	return 1;
 }
 
-/* By a signal. */
+/* Ended by a signal. */
 static int ended(const struct worker *w, uint32_t round)
 {
 	fprintf(stderr, "saina-train: worker %d: ended by a signal in round %u\n", w->o->worker, round);
@@ -144,7 +144,7 @@ static int one_round(struct worker *w, uint32_t round)
 /*
  * All rounds have been decided by now, so a worker that lags can follow
  * without us from the results the aggregator keeps; but only the last few are
- * kept, so stay until everybody is here (where the workers share a folder).
+ * kept, so wait until all have finished (where the workers share a folder).
  */
 static int linger(const struct worker *w)
 {
@@ -166,7 +166,7 @@ static int linger(const struct worker *w)
 			if (now_us() > end) {
 				fprintf(stderr,
 					"saina-train: worker %d: worker %d did not reach the end "
-					"in %d s; see what it says\n",
+					"in %d s; see its messages\n",
 					w->o->worker, i, w->o->linger_s);
 				return -ETIMEDOUT;
 			}
@@ -176,7 +176,7 @@ static int linger(const struct worker *w)
 	return 0;
 }
 
-/* What is left of the run: the model and the figures. */
+/* Writes the model and the statistics of the run. */
 static int record(struct worker *w, double seconds)
 {
 	const struct train_opts *o = w->o;

@@ -18,8 +18,8 @@ int saina_stale_error(struct saina *s)
 		return saina_error(
 			s, -ESTALE,
 			"step %u: the updates since this worker's last one cannot be listed "
-			"any more: they are too many (at most %u), or their table is gone: get "
-			"the model from another worker and go on",
+			"any more: they are too many (at most %u), or the parameter server has "
+			"none of them any more: get the model from another worker and go on",
 			s->round.flow.round, SAINA_PS_UPDATES - 1);
 	if (s->round.flow.gap)
 		return saina_error(
@@ -38,8 +38,8 @@ int saina_not_finite_error(struct saina *s, size_t element)
 {
 	return saina_error(
 		s, -EDOM,
-		"step %u: element %zu is infinite or not a number, which a table would keep for "
-		"ever: push finite updates, or zeros to leave a step out",
+		"step %u: element %zu is infinite or not a number, which the parameter server "
+		"would keep for ever: push finite updates, or zeros to leave a step out",
 		s->round.flow.round, element);
 }
 

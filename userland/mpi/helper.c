@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * While a rank waits for the aggregator, messages it has begun to send may need MPI to
- * make progress: without that a rank waits for them in MPI_Recv, and all others for that rank.
- * So a thread of our own waits for the aggregator, and the caller's gives MPI a turn.
+ * The thread that waits for the aggregator while the calling thread serves MPI.
+ *
+ * MPI makes progress only inside its own functions.  If a rank waited for the aggregator outside
+ * of them, a message that it has begun to send would not arrive; its receiver would hang in
+ * MPI_Recv, and the all-reduce would wait for that receiver.
  */
 #include <errno.h>
 #include <signal.h>
 #include <time.h>
 #include "shim.h"
 
-#define TURN_NS 500000
+#define PROBE_NS 500000	/* between two calls of PMPI_Iprobe() */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t asked = PTHREAD_COND_INITIALIZER, done;
+static pthread_cond_t submitted = PTHREAD_COND_INITIALIZER, done;
 static pthread_t thread;
 static struct {
 	struct saina *s;
@@ -29,7 +31,7 @@ static void *helper(void *arg)
 	pthread_mutex_lock(&lock);
 	while (!work.stop) {
 		if (!work.busy) {
-			pthread_cond_wait(&asked, &lock);
+			pthread_cond_wait(&submitted, &lock);
 			continue;
 		}
 		pthread_mutex_unlock(&lock);
@@ -53,7 +55,7 @@ int shim_helper_start(void)
 	pthread_cond_init(&done, &attr);
 	pthread_condattr_destroy(&attr);
 	work.stop = false;
-	/* Signals are for the program's threads. */
+	/* The program's own threads handle its signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	ret = -pthread_create(&thread, NULL, helper, NULL);
@@ -65,18 +67,18 @@ void shim_helper_stop(void)
 {
 	pthread_mutex_lock(&lock);
 	work.stop = true;
-	pthread_cond_signal(&asked);
+	pthread_cond_signal(&submitted);
 	pthread_mutex_unlock(&lock);
 	pthread_join(thread, NULL);
 	pthread_cond_destroy(&done);
 }
 
-static struct timespec next_turn(void)
+static struct timespec next_probe(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	t.tv_nsec += TURN_NS;
+	t.tv_nsec += PROBE_NS;
 	if (t.tv_nsec >= 1000000000) {
 		t.tv_nsec -= 1000000000;
 		t.tv_sec++;
@@ -97,15 +99,15 @@ int shim_helper_reduce(struct shim *m, void *buf, size_t n, enum saina_type type
 	work.type = type;
 	work.call = call;
 	work.busy = true;
-	pthread_cond_signal(&asked);
-	t = next_turn();
+	pthread_cond_signal(&submitted);
+	t = next_probe();
 	while (work.busy) {
 		if (pthread_cond_timedwait(&done, &lock, &t) != ETIMEDOUT)
 			continue;
 		pthread_mutex_unlock(&lock);
 		PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, m->progress, &flag, MPI_STATUS_IGNORE);
 		pthread_mutex_lock(&lock);
-		t = next_turn();
+		t = next_probe();
 	}
 	ret = work.ret;
 	pthread_mutex_unlock(&lock);

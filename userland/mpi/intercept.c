@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* What stands before MPI's own functions (the profiling interface: PMPI_*). */
+/* The MPI functions that this library replaces.  MPI's own have the names PMPI_*. */
 #include <stdlib.h>
 #include <string.h>
 #include "shim.h"
@@ -7,20 +7,20 @@
 static struct shim shim;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* 0: not what the aggregator sums as MPI would. */
+/* The aggregator's type for @t, 0 if its sums would not be those of MPI. */
 static enum saina_type type_of(MPI_Datatype t)
 {
 	/* Wrapping sums of two's complement are the same with and without a sign. */
 	if (t == MPI_INT || t == MPI_INT32_T || t == MPI_UNSIGNED || t == MPI_UINT32_T)
 		return shim.info.type == SAINA_INT32 && !shim.conf.lossy ? SAINA_INT32 : 0;
-	/* The scale of a float is that of the result before it, which may be no int. */
+	/* In a job of int32 floats are scaled like the last result, so no integers may come between. */
 	if (t == MPI_FLOAT)
 		return shim.info.type == SAINA_FLOAT32 || shim.conf.lossy ? SAINA_FLOAT32 : 0;
 	return 0;
 }
 
-/* All processes, and in an order of calls that all have? */
-static bool is_everybody(MPI_Comm comm)
+/* Does @comm have all ranks, and do they all make its calls in the same order? */
+static bool has_all_ranks(MPI_Comm comm)
 {
 	int how;
 
@@ -31,16 +31,16 @@ static bool is_everybody(MPI_Comm comm)
 	return PMPI_Comm_compare(comm, MPI_COMM_WORLD, &how) == MPI_SUCCESS && how != MPI_UNEQUAL;
 }
 
-/* The same answer at all ranks. */
-static enum saina_type takes(int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+/* The type to reduce with, 0: leave the call to MPI.  All ranks get the same answer. */
+static enum saina_type reducible_type(int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
 	if (!shim.active || op != MPI_SUM || count <= 0 || 4ll * count < shim.conf.min ||
-	    !is_everybody(comm))
+	    !has_all_ranks(comm))
 		return 0;
 	return type_of(type);
 }
 
-/* Keeps what is overwritten in place; NULL without memory. */
+/* Copies the input of a call in place, which the sum overwrites.  NULL: out of memory. */
 static const void *save(const void *buf, size_t size)
 {
 	if (shim.saved_size < size) {
@@ -51,11 +51,11 @@ static const void *save(const void *buf, size_t size)
 	return shim.saved ? memcpy(shim.saved, buf, size) : NULL;
 }
 
-/* 0, 1: a sum lacks somebody, which all ranks see, or a negative errno. */
+/* Returns 0; 1 if a sum lacks some ranks, which all ranks see; or a negative errno. */
 static int reduce(uint32_t *buf, size_t n, enum saina_type type)
 {
 	uint64_t all = shim.ranks == 64 ? ~0ull : (1ull << shim.ranks) - 1;
-	/* Rounds of one size: the scales of floats come from the round before. */
+	/* Rounds of one size, because floats are scaled like the results of the round before. */
 	size_t rounds = (n + shim.info.elements - 1) / shim.info.elements, each = (n + rounds - 1) / rounds;
 
 	for (size_t at = 0, m; at < n; at += m) {
@@ -89,7 +89,7 @@ static int allreduce(const void *from, void *to, int count, enum saina_type type
 	int ret;
 
 	if (shim.failed)
-		return fail(comm, "an earlier one did");
+		return fail(comm, "an earlier one has failed");
 	if (from != MPI_IN_PLACE) {
 		memcpy(to, from, size);
 	} else if (!shim.conf.partial) {
@@ -118,14 +118,14 @@ static int allreduce(const void *from, void *to, int count, enum saina_type type
 int MPI_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
 		  MPI_Comm comm)
 {
-	enum saina_type type = takes(count, datatype, op, comm);
+	enum saina_type type = reducible_type(count, datatype, op, comm);
 	int ret;
 
 	if (!type || !sendbuf || !recvbuf) {
 		shim.passed++;
 		return PMPI_Allreduce(sendbuf, recvbuf, count, datatype, op, comm);
 	}
-	/* Not held while others' go through MPI: they may have to be first elsewhere. */
+	/* Not held around PMPI_Allreduce(): threads of other ranks may take another order there. */
 	pthread_mutex_lock(&lock);
 	ret = allreduce(sendbuf, recvbuf, count, type, datatype, comm);
 	pthread_mutex_unlock(&lock);

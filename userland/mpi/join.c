@@ -12,7 +12,7 @@
 #include "shim.h"
 
 #define MIN_DEFAULT	(64 << 10)	/* see libsaina-mpi(7) */
-#define START_MS	10000		/* the ranks are all there: only a failure takes longer */
+#define START_MS	10000		/* all ranks are running: only a failure takes longer */
 
 void shim_say(const char *fmt, ...)
 {
@@ -54,23 +54,23 @@ static bool read_conf(struct shim_conf *c)
 	errno = 0;
 	c->min = strtoll(min, &end, 10);
 	if (*end || errno || c->min < 0) {
-		shim_say("SAINA_MPI_MIN=%s: a number of bytes is wanted", min);
+		shim_say("SAINA_MPI_MIN=%s is not a number of bytes", min);
 		return false;
 	}
 	return true;
 }
 
-/* Do all ranks say yes? */
-static int agree(const struct shim *m, bool yes)
+/* 0 if all ranks pass true, else the number of those that do not. */
+static int count_missing(const struct shim *m, bool ready)
 {
-	int mine = yes, sum = 0;
+	int mine = ready, sum = 0;
 
 	PMPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-	return sum == m->ranks ? 0 : m->ranks - sum;
+	return m->ranks - sum;
 }
 
-/* Are all in the same job, and at the same round?  Not if an earlier run has left a rest. */
-static bool same(const struct shim *m)
+/* Are all ranks at the same round of the same job?  Not if workers of an earlier run are left. */
+static bool is_same_round(const struct shim *m)
 {
 	int64_t mine[6] = { m->info.round, -(int64_t)m->info.round, m->info.job, -m->info.job,
 			    m->info.elements, -(int64_t)m->info.elements };
@@ -128,19 +128,19 @@ void shim_join(struct shim *m, int thread_level)
 		shim_say("rank %d: %s", m->rank, saina_strerror(NULL, ret));
 	if (m->ranks > 64 && !m->rank)
 		shim_say("a job has at most 64 workers, there are %d ranks", m->ranks);
-	missing = agree(m, fits && !ret && m->ranks <= 64);
+	missing = count_missing(m, fits && !ret && m->ranks <= 64);
 	if (missing)
 		goto fall_back;
 	opts.worker = m->rank;
 	opts.workers = m->ranks;
 	opts.start_timeout_ms = START_MS;
-	missing = agree(m, !open_job(m, &opts));
+	missing = count_missing(m, !open_job(m, &opts));
 	if (missing)
 		goto close;
-	if (!same(m)) {
+	if (!is_same_round(m)) {
 		missing = m->ranks;
 		if (!m->rank)
-			shim_say("the ranks are not at the same round of the same job: is somebody left of an earlier run?");
+			shim_say("the ranks are not at the same round of the same job: is a worker of an earlier run still alive?");
 		goto close;
 	}
 	PMPI_Comm_dup(MPI_COMM_WORLD, &m->progress);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * libsaina-mpi.so: MPI_Allreduce through the aggregator, for programs that know
- * nothing of it.
+ * libsaina-mpi.so: MPI_Allreduce through the aggregator, for unchanged programs.
  *
  * All ranks of MPI_COMM_WORLD are the workers of one job, each with its rank as number.
- * Whether an all-reduce goes through the aggregator is decided from what all ranks know
- * alike: the arguments of the call, and what they agreed on by MPI itself in MPI_Init.
+ * Whether an all-reduce goes through the aggregator depends on nothing that differs between
+ * ranks: the arguments of the call, and what the ranks have agreed on in MPI_Init.
  */
 #ifndef SAINA_SHIM_H
 #define SAINA_SHIM_H
@@ -18,12 +17,12 @@
 #include "saina.h"
 
 /**
- * struct shim_conf - rank 0's, which all ranks use
- * @on: the job is to be joined
- * @min: bytes from which on an all-reduce goes through the aggregator
+ * struct shim_conf - settings from the environment of rank 0, which all ranks use
+ * @on: join the job
+ * @min: fewest bytes of an all-reduce that goes through the aggregator
  * @lossy: float32 may be scaled to integers, or rounded to bfloat16
  * @partial: sums may lack workers, as the job's policy says
- * @verbose: how many went which way is said in MPI_Finalize
+ * @verbose: MPI_Finalize prints how many all-reduces went through the aggregator
  */
 struct shim_conf {
 	int64_t on, min, lossy, partial, verbose;
@@ -32,11 +31,13 @@ struct shim_conf {
 /**
  * struct shim - this process
  * @active: all ranks have joined; else everything goes through MPI
- * @failed: an all-reduce failed here, and others may not know: no way is right any more
- * @world_only: threads may use other communicators at the same time, in an order that is not
- *	the same at all ranks
- * @progress: a communicator nobody sends on, to give MPI a turn
- * @saved: a copy of what MPI_IN_PLACE overwrites
+ * @failed: an all-reduce has failed at this rank, perhaps not at others: all later ones fail
+ * @world_only: only MPI_COMM_WORLD is served, because threads may use other communicators in an
+ *	order that differs between ranks
+ * @progress: a communicator without messages, probed so that MPI makes progress
+ * @saved: a copy of the input that MPI_IN_PLACE overwrites
+ * @taken, @taken_bytes: all-reduces through the aggregator
+ * @passed: all-reduces through MPI
  */
 struct shim {
 	struct shim_conf conf;
@@ -62,7 +63,7 @@ void shim_leave(struct shim *m);
 /* helper.c: the thread that waits for the aggregator while MPI makes progress */
 int shim_helper_start(void);
 void shim_helper_stop(void);
-/* As saina_allreduce(); gives MPI a turn on @progress now and then. */
+/* As saina_allreduce(); meanwhile probes @progress now and then. */
 int shim_helper_reduce(struct shim *m, void *buf, size_t n, enum saina_type type,
 		       struct saina_call *call);
 

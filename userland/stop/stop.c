@@ -9,10 +9,10 @@
 #include <time.h>
 #include "stop/stop.h"
 
-#define LOOK_MS 100	/* so often it is looked for a signal */
+#define POLL_MS 100	/* between two checks for a signal */
 
 static volatile sig_atomic_t asked;
-static sem_t event;	/* a signal, or the job runs */
+static sem_t event;	/* a signal has come, or saina_open() has returned */
 
 static void on_signal(int sig)
 {
@@ -34,7 +34,7 @@ bool stop_asked(void)
 	return asked;
 }
 
-/* A call of saina_open(), which may outlive who waits for it. */
+/* A call of saina_open(), in a thread that may outlive stop_open(). */
 struct opener {
 	struct saina_opts o;
 	struct saina *s;
@@ -47,7 +47,7 @@ static void *open_it(void *arg)
 	struct opener *p = arg;
 
 	p->ret = saina_open(&p->s, &p->o);
-	/* the sentence is this thread's */
+	/* saina_strerror(NULL) belongs to the calling thread */
 	if (p->ret)
 		snprintf(p->text, sizeof(p->text), "%s", saina_strerror(NULL, p->ret));
 	sem_post(&event);
@@ -72,7 +72,7 @@ int stop_open(struct saina **s, const struct saina_opts *o, char *text, size_t s
 	while (sem_wait(&event) && errno == EINTR)
 		;
 	if (asked) {
-		/* it ends with the process */
+		/* the thread ends with the process */
 		pthread_detach(t);
 		snprintf(text, size, "ended by a signal before the job ran");
 		return -EINTR;
@@ -93,12 +93,12 @@ static uint64_t now_ms(void)
 	return t.tv_sec * 1000ull + t.tv_nsec / 1000000;
 }
 
-/* When something has come last, as far as it matters: since the signal. */
-struct patience {
+/* Since the signal: how many results there were, and since when no other has come. */
+struct idle {
 	uint64_t results, since;
 };
 
-static bool is_over(struct patience *p, struct saina *s, unsigned int ms)
+static bool idle_too_long(struct idle *p, struct saina *s, unsigned int ms)
 {
 	struct saina_stats st = { .size = sizeof(st) };
 
@@ -113,22 +113,22 @@ static bool is_over(struct patience *p, struct saina *s, unsigned int ms)
 
 int stop_wait(struct saina *s, struct saina_req *req, struct saina_call *call, unsigned int ms)
 {
-	struct patience p = { 0 };
+	struct idle p = { 0 };
 
-	while (!saina_poll(s, req, LOOK_MS))
-		if (is_over(&p, s, ms))
+	while (!saina_poll(s, req, POLL_MS))
+		if (idle_too_long(&p, s, ms))
 			return -EINTR;
 	return saina_wait(s, req, call);
 }
 
 int stop_read(struct saina *s, struct saina_step *step, unsigned int ms)
 {
-	struct patience p = { 0 };
+	struct idle p = { 0 };
 	int ret;
 
-	/* with a session that has ended there is nothing to be decided */
-	while ((ret = saina_read(s, step, LOOK_MS)) == -ETIMEDOUT && saina_decided(s) >= 0)
-		if (is_over(&p, s, ms))
+	/* saina_decided() fails once the session has ended */
+	while ((ret = saina_read(s, step, POLL_MS)) == -ETIMEDOUT && saina_decided(s) >= 0)
+		if (idle_too_long(&p, s, ms))
 			return -EINTR;
 	return ret;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A signal ends a worker.  The first SIGTERM or SIGINT ends one that waits to be let into a
- * running job at once, and one that waits for a round when nothing of it has come for a while:
- * that it ends in order is worth so much, for the others then need not wait until it is found dead.
- * The second one ends the process.
+ * How a signal ends a worker.  At the first SIGTERM or SIGINT a worker that waits to be admitted
+ * ends at once, and one that waits for a round ends when no result has come for STOP_MS.  It does
+ * not give up earlier, because a worker that leaves in order is not waited for, while one that
+ * vanishes holds the others up until it is declared dead.  The second signal kills the process.
  */
 #ifndef SAINA_STOP_H
 #define SAINA_STOP_H
@@ -15,19 +15,19 @@
 #define STOP_MS 2000
 
 void stop_catch(void);
-/* Has there been a signal? */
+/* Has a signal come? */
 bool stop_asked(void);
 
-/* As saina_open(); the sentence of a failure in @text.  -EINTR: a signal came before the job ran. */
+/* As saina_open(), with the error message in @text.  -EINTR: a signal came before the job ran. */
 int stop_open(struct saina **s, const struct saina_opts *o, char *text, size_t size);
 
 /**
  * stop_wait() - as saina_wait()
- * @ms: after a signal, how long nothing may come
- * Return: -EINTR: given up, the handle can only be closed; else that of saina_wait()
+ * @ms: after a signal, give up when no result has come for so long
+ * Return: that of saina_wait(), or -EINTR if it gave up: then the handle can only be closed
  */
 int stop_wait(struct saina *s, struct saina_req *req, struct saina_call *call, unsigned int ms);
-/* As saina_read() without a time-out; likewise. */
+/* As saina_read() without a time-out; gives up as stop_wait() does. */
 int stop_read(struct saina *s, struct saina_step *step, unsigned int ms);
 
 #endif /* SAINA_STOP_H */

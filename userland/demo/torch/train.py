@@ -6,7 +6,7 @@ An ordinary script for torchrun.  What is ours in it: the lines between "saina" 
 
   train.py --reduce gloo|fp16|saina [--steps N] [--delay P] ... --out DIR
 
-Two trainings: a short one in which nobody is late, for the time of a step, then one with
+Two trainings: a short one in which no worker is late, for the time of a step, then one with
 stragglers.  Writes DIR/rank-R.json.
 """
 
@@ -85,7 +85,7 @@ def train(args, train_set, test, job, steps, base, delay, curve):
         loss.backward()
         optimizer.step()
         times.append(time.monotonic() - began)
-        # How good the model is now is looked at afterwards: nobody is to wait for it.
+        # The model is tested afterwards, so that no worker waits for the test.
         if curve and (step + 1) % 5 == 0 and (step + 1) // 5 % dist.get_world_size() == rank:
             points.append((time.monotonic() - start, step + 1, parameters_to_vector(model.module.parameters()).detach()))
     took = time.monotonic() - start

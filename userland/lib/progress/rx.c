@@ -30,7 +30,7 @@ void saina_input(struct saina *s, enum saina_source from, const void *msg, size_
 	case SAINA_MSG_GO:
 		if (saina_session_listening(&s->session) && saina_ps_input(&s->round, h, now))
 			saina_session_fail(&s->session, -ENOMEM,
-					   "out of memory for the table of job %u",
+					   "out of memory for the steps of job %u",
 					   s->session.job.id);
 		break;
 	default:
