@@ -41,8 +41,8 @@ static void resume(struct saina *s, uint64_t now)
 		saina_ps_rejoin(&s->round);
 	else if (s->round.ps.on)
 		saina_session_fail(j, -ECONNRESET,
-				   "job %u was started afresh, and its parameter server has lost the steps: "
-				   "open it anew, with the model of one of its workers",
+				   "job %u was started afresh, and its parameter server has "
+				   "lost the steps: open it anew, with the model of one of its workers",
 				   j->job.id);
 	else if (j->job.formed && j->job.first_round < f->round)
 		saina_session_fail(
