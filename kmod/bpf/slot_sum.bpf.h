@@ -140,6 +140,7 @@ __noinline int SIZED(slot_add_mixed)(const struct ctx_in *in, struct saina_slot_
 
 	bpf_spin_lock(&lk->lock);
 	difference = h->exponent - in->exponent;
+	/* sums of a NaN are meaningless, but without its check the verifier walks the loop twice */
 	if (difference && !exponent_is_nan(h->exponent) && slot_is_waiting(h, in)) {
 		added = SLOT_ADDED;
 		if (difference > 0) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test ps_test groups_test hostile_test race_ps_test numbers_test tc_handoff_test meta_test
+DATAPATH_TESTS := defects_test sfcd_parity_test race_test race_window_test trace_test tc_test ps_test groups_test hostile_test race_ps_test numbers_test tc_handoff_test meta_test
 DATAPATH_TEST_OBJS := $(call objs,$(addprefix selftests/datapath/,harness.c harness_jobs.c harness_packets.c \
 	harness_events.c harness_state.c harness_shm.c)) $(ORACLE_OBJS)
 TRACE_OBJS := $(call objs,$(addprefix selftests/datapath/,sim.c sim_jobs.c sim_policy.c \
@@ -21,13 +21,17 @@ $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datap
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(DP_LDLIBS)
 
+$(B)/selftests/window.bpf.o: selftests/datapath/window.bpf.c
+	@mkdir -p $(@D) $(B)/obj/selftests/datapath
+	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/selftests/datapath/window.bpf.d -MT $@ -c -o $@ $<
+
 $(B)/selftests/verifier_test: $(B)/obj/selftests/datapath/verifier_test.o
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS)
 
-check-programs: $(B)/selftests/verifier_test $(DATAPATH_TESTS:%=$(B)/selftests/%)
+check-programs: $(B)/selftests/verifier_test $(B)/selftests/window.bpf.o $(DATAPATH_TESTS:%=$(B)/selftests/%)
 
-$(foreach t,defects_test sfcd_parity_test race_test race_ps_test tc_test groups_test hostile_test tc_handoff_test meta_test,$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
+$(foreach t,defects_test sfcd_parity_test race_test race_window_test race_ps_test tc_test groups_test hostile_test tc_handoff_test meta_test,$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
 $(call test,verifier_test,quick,unit,400,$(B)/selftests/verifier_test)
 $(call test,verifier_test,full,vm,300,$(B)/selftests/verifier_test)
 # What the kernel makes of metadata is each kernel's own.

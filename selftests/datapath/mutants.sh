@@ -56,6 +56,10 @@ tests() {
 		# It lies beside the other, which is as it was.
 		cp "$B/saina_xdp$([ $variant = map ] || echo _kmod).bpf.o" "$work/saina_xdp.bpf.o" || return 1
 	fi
+	if [ "$1" = window ]; then
+		SAINA_BPF_OBJECT=$work/saina_window.bpf.o "$B/selftests/race_window_test"
+		return
+	fi
 	if [ $variant = kmod ]; then
 		kmod_tests "$([ "$1" = xdp ] || echo t)"
 		return
@@ -70,24 +74,28 @@ tests() {
 }
 
 compile() { # HOOK FILE TEXT
-	local flags=()
+	local flags=() source=kmod/bpf/saina_$1.bpf.c
 	[ $variant = map ] || flags+=(-DSAINA_KMOD)
-	[ "$1" = xdp ] || flags+=(-DSAINA_HOOK_TC)
+	[ "$1" != tc ] || flags+=(-DSAINA_HOOK_TC)
+	[ "$1" != window ] || source=selftests/datapath/window.bpf.c
 	rm -rf "$work/src" "$work"/*.o
 	mkdir "$work/src"
 	cp -r uapi kmod "$work/src/"
+	mkdir -p "$work/src/selftests/datapath"
+	cp selftests/datapath/window.* "$work/src/selftests/datapath/"
 	printf '%s\n' "$3" >"$work/src/kmod/bpf/$2"
 	(cd "$work/src" && ${CLANG:-clang} -target bpf -O2 -g -mcpu=v3 -Iuapi -Ikmod/bpf "${flags[@]}" \
 		-idirafter "/usr/include/$(${CC:-gcc} -print-multiarch)" \
-		-c -o "$work/saina_$1.bpf.o" "kmod/bpf/saina_$1.bpf.c") 2>"$work/log"
+		-c -o "$work/saina_$1.bpf.o" "$source") 2>"$work/log"
 }
 
 # mutant NAME FILE FROM TO: FROM becomes TO, which may be empty.
 mutant() {
 	local hook=xdp text rest
 	[[ $1 == *$pattern* ]] || return 0
-	# What only the tc program has, or only its tests see; all else is tried in the XDP program.
-	case $2:$1 in gso.bpf.h:*|saina_tc.bpf.c:*|*:ask-without-end) hook=tc ;; esac
+	# What only the tc program has, or only its tests see; what happens between two locks; all
+	# else is tried in the XDP program.
+	case $2:$1 in gso.bpf.h:*|saina_tc.bpf.c:*|*:ask-without-end) hook=tc ;; *:between-locks-*) hook=window ;; esac
 	text=$(<"kmod/bpf/$2") rest=${text//"$3"/}
 	if [ $((${#text} - ${#rest})) != ${#3} ]; then
 		echo "STALE     $1: \"$3\" is not once in $2"
@@ -149,11 +157,19 @@ else
 	mutant shift-by-one-less slot.bpf.h '((__s32)((__u32)(x >> less) + 1)) >> 1' '(__u32)(x >> less) + 0'
 	mutant shift-halves-away-from-zero slot.bpf.h '((__u32)(x >> less) + 1)) >> 1' '((__u32)(x >> less) + (x >= 0))) >> 1'
 	mutant shift-without-signs slot.bpf.h '(__u32)(x >> less)' '((__u32)x >> less)'
-	mutant shift-of-32-and-more slot_sum.bpf.h '		if (less > 30)' '		if (0)'
-	mutant shift-of-31-at-most-30 slot_sum.bpf.h $'		if (less > 30)\n			less = 30;' $'		if (less > 29)\n			less = 29;'
+	mutant shift-of-32-and-more slot.bpf.h 'return less > 30 ? 30 : less;' 'return less & 31;'
+	mutant shift-of-31-at-most-30 slot.bpf.h 'return less > 30 ? 30 : less;' 'return less > 29 ? 29 : less;'
 	mutant finer-one-is-kept slot.bpf.h '		h->exponent = in->exponent;' '		;'
-	mutant wrong-one-is-shifted slot_sum.bpf.h 'shifts = difference > 0 ?' 'shifts = difference < 0 ?'
+	mutant wrong-one-is-shifted slot_sum.bpf.h '*finer = coarser ? sum : in, *other = coarser ? in : sum;' '*finer = coarser ? in : sum, *other = coarser ? sum : in;'
+	mutant wrong-one-in-the-last slot_sum.bpf.h 'coarser = difference > 0;' 'coarser = difference < 0;'
 	mutant coarse-is-not-counted count.bpf.h 'if (c->out.coarsened)' 'if (0)'
+	# ... by the fast path
+	mutant mixed-finer-one-is-kept slot_sum.bpf.h '			h->exponent = in->exponent;' '			;'
+	mutant mixed-wrong-one-is-shifted slot_sum.bpf.h 'slot_shift_less(difference), difference > 0);' 'slot_shift_less(difference), difference < 0);'
+	mutant mixed-coarse-is-not-counted dispatch.bpf.h 'if (added == SLOT_ADDED_COARSER)' 'if (0)'
+	mutant mixed-zeros-are-coarsened slot_sum.bpf.h 'if (h->exponent != SAINA_EXPONENT_MAX)' 'if (1)'
+	mutant mixed-not-seen slot_sum.bpf.h $'		}\n		h->seen |= in->bit;\n		h->count++;' $'		}\n		h->count++;'
+	mutant mixed-last-not-noted slot_sum.bpf.h $'		cnt->last[w] = in->round + 1;\n		SIZED(sum_mixed)' $'		SIZED(sum_mixed)'
 	mutant nan-coarsens slot.bpf.h 'c->out.coarsened = !exponent_is_nan(in->exponent) &&' 'c->out.coarsened ='
 	mutant nan-is-not-counted count.bpf.h 'wc->c[SAINA_C_NONFINITE]++;' ';'
 	mutant nan-is-forgotten slot.bpf.h 'return action >= SLOT_DO_FINISH ? SLOT_DO_FINISH_NAN : SLOT_DO_NOTHING;' 'return action;'
@@ -188,11 +204,11 @@ else
 	mutant slot-taken-open slot.bpf.h 'return SLOT_OPEN_ELSEWHERE;' 'return SLOT_FREE;'
 	mutant window-broken slot.bpf.h 'return SLOT_OUT_OF_WINDOW;' 'return SLOT_FREE;'
 	# the short cut takes the common case only
-	mutant short-no-dedupe slot.bpf.h '!(h->seen & in->bit) && !(h->members' '!(h->members'
+	mutant short-no-dedupe slot.bpf.h '!exponent_is_nan(in->exponent) && !(h->seen & in->bit) &&' '!exponent_is_nan(in->exponent) &&'
 	mutant short-no-segment slot.bpf.h '	       h->segment == in->segment && h->count + 1 < h->k &&' '	       h->count + 1 < h->k &&'
-	mutant short-no-exponent slot.bpf.h 'h->exponent == in->exponent && !exponent_is_nan(in->exponent)' '!exponent_is_nan(in->exponent)'
-	mutant short-takes-nan slot.bpf.h 'h->exponent == in->exponent && !exponent_is_nan(in->exponent)' 'h->exponent == in->exponent'
-	mutant short-no-deaths slot.bpf.h ' && !(h->members & ~in->active)' ''
+	mutant short-no-exponent slot.bpf.h 'return h->exponent == in->exponent && slot_is_waiting(h, in);' 'return slot_is_waiting(h, in);'
+	mutant short-takes-nan slot.bpf.h '!exponent_is_nan(in->exponent) && !(h->seen & in->bit) &&' '!(h->seen & in->bit) &&'
+	mutant short-no-deaths slot.bpf.h '	       !(h->members & ~in->active) &&' '	      '
 	mutant short-completes slot.bpf.h 'h->segment == in->segment && h->count + 1 < h->k &&' 'h->segment == in->segment &&'
 	# time-outs
 	mutant timeout-never slot.bpf.h 'return is_above(now, h->deadline - 1) &' 'return 0 &'
@@ -356,6 +372,8 @@ else
 	# on several CPUs at once
 	mutant a-lock-per-cpu slot_sum.bpf.h $'\t__u32 lock;\n\tint action;\n\n\tif (!c || !h || !e || !in || !out)\n\t\treturn VERDICT_DROP;\n\tlock = c->in.lock;' \
 		$'\t__u32 lock;\n\tint action;\n\n\tif (!c || !h || !e || !in || !out)\n\t\treturn VERDICT_DROP;\n\tlock = bpf_get_smp_processor_id();'
+	mutant mixed-lock-per-cpu slot_sum.bpf.h $'\tlock = in->lock;\n\tlk = bpf_map_lookup_elem(&saina_locks, &lock);\n\tcnt' $'\tlock = bpf_get_smp_processor_id();\n\tlk = bpf_map_lookup_elem(&saina_locks, &lock);\n\tcnt'
+	mutant between-locks-stale slot_sum.bpf.h 'if (verdict == VERDICT_STALE && SIZED(slot_step)(c, h, e, in, out) == VERDICT_RESULT)' 'if (0)'
 	mutant no-undo slot_sum.bpf.h '		round_undo(c);' '		;'
 	mutant ps-lock-per-cpu ps_sum.bpf.h $'lock = c->in.lock;\n\tring' $'lock = bpf_get_smp_processor_id();\n\tring'
 	mutant view-lock-per-cpu ps_sum.bpf.h $'lock = c->in.lock;\n\tlk' $'lock = bpf_get_smp_processor_id();\n\tlk'

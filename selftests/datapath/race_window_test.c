@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A late gradient for a slot that others open, complete and leave behind after it has left the
+ * slot's lock and before it takes the round's.  race_test meets that window by chance; the
+ * program of window.bpf.c holds the gradient there.
+ *
+ *	worker 2			workers 0 and 1
+ *	GRAD(r, segment 1)
+ *	  slot's lock: not open, no
+ *	  result
+ *					complete (r, 1), (r, 0), (r + 1, 0); open (r + 2, 0)
+ *	  round's lock: r is over
+ *
+ * Its answer is the result of (r, 1), if there is one, else STALE.
+ */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include "lib/tap.h"
+#include "harness.h"
+#include "window.h"
+
+#define ELEMS	64
+#define WORKERS 3
+#define K	2
+#define LATE	2  /* the worker whose gradient is held */
+#define TRIES	20 /* of a packet that was held for so long that it went on by itself */
+
+static struct harness harness;
+static struct saina_job_conf conf;
+static volatile struct window *window;
+
+struct late {
+	pthread_t thread;
+	int cpu;
+	uint32_t round;
+	int err, verdict;
+	bool ended;
+	uint8_t out[FRAME_MAX];
+};
+
+static void bail(const char *what, int err)
+{
+	printf("Bail out! %s: %s\n", what, strerror(err < 0 ? -err : err));
+	exit(1);
+}
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set))
+		bail("cannot choose a CPU", errno);
+}
+
+/* A gradient of worker @w, all elements w + 1; its verdict, or -errno. */
+static int grad(unsigned int w, uint32_t round, uint32_t segment, uint8_t *out)
+{
+	struct saina_hdr h = {
+		.version = SAINA_PROTO_VERSION,
+		.type = SAINA_MSG_GRAD,
+		.elem = SAINA_ELEM_INT32,
+		.job = conf.job,
+		.session = 1 + w,
+		.count = ELEMS,
+		.worker = w,
+		.round = round,
+		.segment = segment,
+	};
+	uint8_t in[FRAME_MAX];
+	int32_t v[ELEMS];
+	DECLARE_LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = in, .data_out = out,
+			    .data_size_out = FRAME_MAX, .repeat = 1);
+
+	for (int i = 0; i < ELEMS; i++)
+		v[i] = w + 1;
+	t.data_size_in = frame_make(in, &harness.g, &conf.worker[w], &h, v, sizeof(v));
+	return bpf_prog_test_run_opts(harness.prog, &t) ? -errno : (int)t.retval;
+}
+
+static void *send_late(void *arg)
+{
+	struct late *l = arg;
+
+	pin(l->cpu);
+	window->worker = 1 + LATE;
+	l->verdict = grad(LATE, l->round, 1, l->out);
+	window->worker = 0;
+	__atomic_store_n(&l->ended, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Workers 0 and 1 make the result of a segment. */
+static bool complete(uint32_t round, uint32_t segment)
+{
+	uint8_t out[FRAME_MAX];
+
+	return grad(0, round, segment, out) == XDP_DROP &&
+	       grad(1, round, segment, out) == XDP_REDIRECT;
+}
+
+/* What they do while the gradient of worker 2 is held. */
+static bool overtake(uint32_t r, bool with_result)
+{
+	uint8_t out[FRAME_MAX];
+
+	return (!with_result || complete(r, 1)) && complete(r, 0) && complete(r + 1, 0) &&
+	       grad(0, r + 2, 0, out) == XDP_DROP;
+}
+
+/* Rounds @round to @round + 2; false if it was not held until the others were done. */
+static bool run(struct late *l, int cpu, uint32_t round, bool with_result)
+{
+	const struct timespec pause = {.tv_nsec = 50000};
+	bool overtaken = false;
+
+	*l = (struct late){.cpu = cpu, .round = round};
+	window->inside = window->release = window->expired = 0;
+	if (pthread_create(&l->thread, NULL, send_late, l))
+		bail("no thread", errno);
+	while (!window->inside && !__atomic_load_n(&l->ended, __ATOMIC_ACQUIRE))
+		nanosleep(&pause, NULL);
+	if (window->inside)
+		overtaken = overtake(round, with_result);
+	window->release = 1;
+	pthread_join(l->thread, NULL);
+	if (l->verdict < 0)
+		bail("BPF_PROG_TEST_RUN", l->verdict);
+	if (!overtaken && !window->expired)
+		bail(window->inside ? "workers 0 and 1 did not get through"
+				    : "the packet was not held",
+		     EPROTO);
+	return !window->expired;
+}
+
+static void check_late(int cpu, uint32_t *round, bool with_result)
+{
+	const struct saina_hdr *h;
+	const int32_t *sum;
+	struct late l;
+	int tries = 0;
+	bool right;
+
+	/* three rounds, the last of them completed for the next try */
+	while (!run(&l, cpu, *round, with_result) && ++tries < TRIES) {
+		grad(1, *round + 2, 0, l.out);
+		*round += 3;
+	}
+	grad(1, *round + 2, 0, (uint8_t[FRAME_MAX]){});
+	h = (const void *)(l.out + FRAME_HDR);
+	sum = (const void *)(l.out + FRAME_PAYLOAD);
+	right = tries < TRIES && l.verdict == XDP_REDIRECT && h->round == *round && h->segment == 1;
+	*round += 3;
+	if (!with_result) {
+		tap_ok(right && h->type == SAINA_MSG_STALE,
+		       "window: a late gradient of a segment without a result gets STALE (got type "
+		       "%u)",
+		       h->type);
+		return;
+	}
+	right &= h->type == SAINA_MSG_RESULT && h->mask == 3 && h->flags & SAINA_F_LATE;
+	for (int i = 0; i < ELEMS && right; i++)
+		right = sum[i] == 1 + 2;
+	tap_ok(right,
+	       "window: a late gradient gets the result that was made after it left the slot's "
+	       "lock (got type %u)",
+	       h->type);
+}
+
+/* The program is window.bpf.o, unless SAINA_BPF_OBJECT names another build of it. */
+static void window_open(void)
+{
+	char self[PATH_MAX - 32], path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[n > 0 ? n : 0] = 0;
+	snprintf(path, sizeof(path), "%s/window.bpf.o", dirname(self));
+	setenv("SAINA_BPF_OBJECT", path, 0);
+	harness_open(&harness);
+	window = mmap(NULL, getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED,
+		      harness_map(&harness, "window"), 0);
+	if (window == MAP_FAILED)
+		bail("cannot map the window", errno);
+}
+
+static void make_job(void)
+{
+	conf = (struct saina_job_conf){
+		.generation = 1,
+		.job = 1,
+		.state = SAINA_JOB_RUNNING,
+		.elem = SAINA_ELEM_INT32,
+		.payload = ELEMS,
+		.segments = 2,
+		.pool = 2,
+		.ring = 4,
+		.sign_words = SAINA_SIGN_WORDS(ELEMS, 1),
+		.group = harness_group(1),
+		.policy = {.seq = 1, .mode = SAINA_POLICY_FASTEST, .late = 1, .k = K},
+	};
+	for (unsigned int w = 0; w < WORKERS; w++) {
+		harness_bind(&harness, &conf, w, 0, 1 + w);
+		conf.active |= 1ull << w;
+	}
+	if (saina_dp_job_publish(harness.dp, &conf, 0))
+		bail(saina_dp_error(harness.dp), EINVAL);
+}
+
+int main(void)
+{
+	uint32_t round = 0;
+	int cpu[2], cpus = 0;
+	cpu_set_t mine;
+
+	sched_getaffinity(0, sizeof(mine), &mine);
+	for (int c = 0; c < CPU_SETSIZE && cpus < 2; c++)
+		if (CPU_ISSET(c, &mine))
+			cpu[cpus++] = c;
+	if (cpus < 2)
+		tap_skip_all("one CPU: nothing runs at once");
+	window_open();
+	make_job();
+	pin(cpu[0]);
+	check_late(cpu[1], &round, true);
+	check_late(cpu[1], &round, false);
+	harness_close(&harness);
+	return tap_done();
+}
