@@ -302,6 +302,10 @@ equal "doctor: a port with the tc hook is ok" ok \
 	"$(sw_saina -j doctor host config "/run/saina-lab/$LAB/sainad.conf" | jq -r '.[]|select(.check=="port-hook" and (.found|startswith("p0: attached, tc")))|.status')"
 equal "doctor: nothing is asked of the other end of a port with the tc hook" 1 \
 	"$(sw_saina -j doctor host config "/run/saina-lab/$LAB/sainad.conf" | jq '[.[]|select(.check=="port-redirect")]|length')"
+in_worker 1 ethtool -K eth0 gro off
+equal "doctor: equal warnings of several ports are one" "p0, p1" \
+	"$(sw_saina -j doctor host config "/run/saina-lab/$LAB/sainad.conf" | jq -r '.[]|select(.check=="port-redirect").found|split(":")[0]')"
+in_worker 1 ethtool -K eth0 gro on
 saina port set p0 hook xdp
 in_switch ip link set p0 mtu 500
 equal "doctor: fails for an MTU too small for the jobs" FAIL "$(worst_status port-mtu)"
@@ -359,6 +363,19 @@ equal "doctor, OVS: warns of multicast snooping" warn "$(worst_status snooping)"
 # Replace ovs-vswitchd by a process without handler threads, as OVS has none when it starts too early.
 pid=$(cat "/run/saina-lab/$LAB/ovs/vswitchd.pid")
 kill "$pid"
+equal "doctor, OVS: without a configuration it asks the agent which bridge and which Open vSwitch" \
+	"ok: /run/saina-lab/$LAB/db.sock" "$(sw_saina -j doctor | jq -r '.[]|select(.check=="ovsdb")|.status+": "+.found')"
+matches "doctor, OVS: a bridge that the agent does not serve is named" 'warn +agent +sainad at [^ ]+ serves bridge br0, not nosuch' \
+	"$(sw_saina doctor host bridge nosuch)"
+in_worker 0 ethtool -K eth0 gro off
+matches "doctor, OVS: behind the userspace datapath a stock container is told to turn GRO on" \
+	'warn +port-redirect +p0: stock container .* userspace datapath, which needs XDP.*-> at its other end, in the container: ethtool -K eth0 gro on' \
+	"$(sw_saina doctor | tr '\n' ' ')"
+in_worker 0 ethtool -K eth0 gro on
+vsctl add-port br0 int0 -- set interface int0 type=internal
+equal "doctor, OVS: nothing is said against a port of the host itself" "ok: int0: of type internal, not for workers" \
+	"$(sw_saina -j doctor | jq -r '.[]|select(.found|startswith("int0"))|.status+": "+.found')"
+vsctl del-port br0 int0
 check "doctor, OVS: ovs-vswitchd ends" slowwait 10 pid_gone "$pid"
 printf '#!/bin/sh\nread -r line <"%s/fifo"\n' "$WORK" >"$WORK/ovs-vswitchd"
 chmod +x "$WORK/ovs-vswitchd"

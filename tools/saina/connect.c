@@ -30,14 +30,18 @@ static void limits_cb(void *arg, const void *obj)
 	memcpy(arg, obj, sizeof(struct saina_limits_attrs));
 }
 
+int limits_of(struct saina_ctl *ctl, struct saina_limits_attrs *l)
+{
+	memset(l, 0, sizeof(*l));
+	return rpc_call_quiet(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_limits_class,
+			      limits_cb, l);
+}
+
 int backend_of(struct saina_ctl *ctl)
 {
-	struct saina_limits_attrs l = { 0 };
+	struct saina_limits_attrs l;
 
-	if (rpc_call_quiet(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_limits_class,
-			   limits_cb, &l))
-		return 0;
-	return l.plane;
+	return limits_of(ctl, &l) ? 0 : l.plane;
 }
 
 static struct saina_ctl *open_agent(const char **error)

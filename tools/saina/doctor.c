@@ -73,6 +73,8 @@ static int doctor_host(const struct tool *t, struct args *a)
 	read_config(&s, h.config[0] ? h.config : NULL);
 	if (h.bridge[0])
 		strcpy(s.bridge, h.bridge);
+	s.bridge_chosen = h.bridge[0];
+	s.ovsdb_chosen = h.ovsdb[0];
 	if (h.ovsdb[0]) {
 		path = !strncmp(h.ovsdb, "unix:", 5) ? h.ovsdb + 5 : h.ovsdb;
 		snprintf(s.ovsdb, sizeof(s.ovsdb), "%.107s", path);

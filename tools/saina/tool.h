@@ -66,6 +66,8 @@ bool is_kernel(const struct saina_ctl *ctl);
 /* Which backend has the jobs of @ctl: enum saina_plane, 0: unknown. */
 int backend_of(struct saina_ctl *ctl);
 
+/* Reads the limits, and what else the control plane says of itself.  Returns 0 or a negative errno. */
+int limits_of(struct saina_ctl *ctl, struct saina_limits_attrs *l);
 /* ---- rpc.c: requests and replies ---- */
 
 /**
