@@ -240,6 +240,15 @@ equal "completion: offers auto for elements" "auto" "$(complete_line job add new
 # 6. doctor
 
 # saina in the namespace of the switch, with its bpf file system.
+# A job that is too large: the refusal's command fits.
+saina limits set memory-job 10M
+output=$(saina job add large elements 1000000 workers 2 2>&1)
+matches "job add: a job too large for the memory is refused with a command" 'this fits: (saina job add large elements 1000000 workers 2 ring 2) ' "$output"
+# shellcheck disable=SC2086 # its words
+check "job add: the command that the refusal names fits" ${BASH_REMATCH[1]:-false}
+saina job del large
+saina limits set memory-job 1G
+
 sw_saina() {
 	nsenter --net="/run/netns/saina-$LAB-sw" "$B/saina" "$@"
 }
