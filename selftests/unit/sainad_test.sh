@@ -165,12 +165,12 @@ check "start: a second sainad in the same directory is refused" exits_with 1 "an
 	in_ns "$B/sainad" -c "$CONF"
 check "start: a second sainad at the same socket is refused" exits_with 1 "somebody else listens at" \
 	in_ns "$B/sainad" -c "$CONF" --runtime-dir "$WORK/run2" --bpffs "$WORK/bpf2" --address 192.0.2.2
-check "start: the first sainad still serves its job after that" exits_with 0 sesame "$B/saina" job show
+check "start: the first sainad still serves its job after that" exits_with 0 sesame "$B/saina" --show-tokens job show
 check "access: any user may list jobs" exits_with 0 "forming" as_nobody "" "$B/saina" job show
-check "access: a user who is not in the admin group sees no token" exits_with 1 "" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups '$B/saina' job show | grep sesame"
+check "access: a user who is not in the admin group sees no token" exits_with 1 "" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups '$B/saina' --show-tokens job show | grep sesame"
 check "access: a user who is not in the admin group may not delete a job" exits_with 1 "root and the group games" as_nobody "" "$B/saina" job del a
 check "access: the admin group may change a job" as_nobody "$games" "$B/saina" job set a policy fastest:k=1
-check "access: the admin group sees tokens" exits_with 0 sesame as_nobody "$games" "$B/saina" job show
+check "access: the admin group sees tokens" exits_with 0 sesame as_nobody "$games" "$B/saina" --show-tokens job show
 
 # Connections of somebody who may not change anything, as many as there can be.
 setpriv --reuid 65534 --regid 65534 --clear-groups /usr/bin/python3 -c '
@@ -200,11 +200,11 @@ check "load: a subscriber that does not read has a part of its notifications" lo
 
 echo "open-sesame" >"$WORK/token"
 check "token-file: a job is added" "$B/saina" job add filed elements 100 workers 2 token-file "$WORK/token"
-check "token-file: the job has the token of the file" exits_with 0 "token open-sesame" "$B/saina" job show filed
+check "token-file: the job has the token of the file" exits_with 0 "token open-sesame" "$B/saina" job show filed tokens
 check "token-file: a file that does not exist is refused" exits_with 2 "cannot be read" \
 	"$B/saina" job add other elements 100 workers 2 token-file "$WORK/none"
 check "SAINA_TOKEN: a job is added" env SAINA_TOKEN=from-env "$B/saina" job add enved elements 100 workers 2
-check "SAINA_TOKEN: the job has the token of the environment" exits_with 0 "token from-env" "$B/saina" job show enved
+check "SAINA_TOKEN: the job has the token of the environment" exits_with 0 "token from-env" "$B/saina" job show enved tokens
 check "jobs of the token tests are deleted" sh -c "'$B/saina' job del filed && '$B/saina' job del enved"
 check "SIGKILL: sainad ends" stop KILL
 check "SIGKILL: the next sainad starts" start

@@ -184,6 +184,8 @@ int tool_worker(const struct tool *t, struct args *a)
 		{ "list", worker_show, NULL },
 		{ "set", worker_set, "JOB WORKER state alive|slow|dead|left" },
 		{ "del", worker_del, "JOB WORKER" },
+		{ "delete", worker_del, NULL },
+		{ "remove", worker_del, NULL },
 	};
 
 	return tool_dispatch(t, a, "worker", cmds, ARRAY_SIZE(cmds));

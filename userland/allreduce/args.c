@@ -14,7 +14,7 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{ "aggregator", 'a', "ADDR[:PORT]", 0, "the aggregator", 0 },
+	{ "aggregator", 'a', "HOST[:PORT]", 0, "the aggregator", 0 },
 	{ "job", 'j', "NAME|N", 0, "job, by name or number (0)", 0 },
 	{ "worker", 'w', "N", 0, "worker, 0..63 (any)", 0 },
 	{ "token", 't', "TOKEN", 0, "of the job (that of SAINA_TOKEN, or in the file SAINA_TOKEN_FILE)", 0 },
