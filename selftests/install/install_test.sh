@@ -146,6 +146,7 @@ check "install: sainad without its BPF programs names the directories where it l
 
 # 7. Missing packages
 mkdir "$tmp/bin"
+# shellcheck disable=SC2016 # of the script that is written
 printf '#!/bin/sh\n[ "$4" = libmnl-dev ] || echo installed\n' >"$tmp/bin/dpkg-query"
 chmod +x "$tmp/bin/dpkg-query"
 check "make: a build without libmnl-dev names the package and make deps" \
