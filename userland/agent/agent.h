@@ -30,7 +30,7 @@
 #include "dp/dp.h"
 
 /**
- * struct reload - what SIGHUP needs to start the program anew
+ * struct reload - what SIGHUP needs to restart the program
  * @due: when the loop has ended
  * @directory: where it was started, for relative paths
  */

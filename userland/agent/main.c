@@ -99,7 +99,7 @@ static void signal_ready(struct source *s, uint32_t events)
 	if (info.ssi_signo == SIGHUP && process_reloads(&a->cfg)) {
 		if (!reload_is_possible(a))
 			return;
-		log_info("SIGHUP: starting anew with the configuration as it is now; the data path goes on");
+		log_info("SIGHUP: restarting with the configuration as it is now; the data path goes on");
 		a->cfg.keep = a->reload.due = true;
 		a->loop.stop = true;
 		return;
@@ -340,7 +340,7 @@ int main(int argc, char **argv)
 	ret = run(&a, fd);
 	if (a.reload.due) {
 		ret = process_restart(argc, argv, a.reload.directory);
-		log_error("SIGHUP: cannot start anew: %s", strerror(-ret));
+		log_error("SIGHUP: cannot restart: %s", strerror(-ret));
 	}
 	config_free(&a.cfg);
 	return ret ? 1 : 0;

@@ -22,7 +22,7 @@ void process_ready(const struct config *cfg);
 /* Is there somebody who sends SIGHUP to have the configuration read again? */
 bool process_reloads(const struct config *cfg);
 /*
- * Starts the program anew in this process, with the same arguments, in @directory, where it was
+ * Restarts the program in this process, with the same arguments, in @directory, where it was
  * started first.  Returns a negative errno, if at all.
  */
 int process_restart(int argc, char **argv, int directory);
