@@ -19,6 +19,9 @@ done
 "$top/tools/deb" "$tmp/out" >"$tmp/output" 2>&1
 point $? "deb: the packages are built, lintian has neither errors nor warnings" || { diag "$(tail -n 30 "$tmp/output")"; bail "no packages"; }
 
+grep -q '^deb: building (3 s)' "$tmp/output" && grep -q "^deb: building, with its output in $tmp/out/log" "$tmp/output"
+point $? "deb: it says what it does while it takes long, and where the output is" || diag "$(cat "$tmp/output")"
+
 # has PACKAGE FILE...: these files are in it
 has() {
 	local deb=("$tmp/out/${1}_${version}_"*.deb) f
