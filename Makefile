@@ -61,7 +61,13 @@ ifndef V
 MAKEFLAGS += --silent
 endif
 
-$(B)/obj/%.o: %.c
+# Before the first object: a missing header is reported in the words of somebody who can help.
+$(B)/packages-found: tools/install-deps
+	@mkdir -p $(@D)
+	missing=$$(tools/install-deps --missing) && touch $@ || \
+		echo "make: Debian packages are missing; \`make deps' as root installs them: $$missing" >&2
+
+$(B)/obj/%.o: %.c | $(B)/packages-found
 	@mkdir -p $(@D)
 	@echo '  CC      $@'
 	$(CC) $(SAINA_CFLAGS) $(CFLAGS) $(CPPFLAGS) -c -o $@ $<
@@ -96,6 +102,19 @@ check-all: bench-deps torch-deps deb-deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs bench-programs
 	tools/saina-vm kernel-tools >/dev/null
 	selftests/run --full $(if $(SHARD),--shard $(SHARD))
+
+# What was installed where, and what a shell needs to find it.
+installed_at = printf '  %-12s %s\n'
+install:
+	echo 'Installed under $(DESTDIR)$(PREFIX):'
+	$(installed_at) sbin 'sainad, saina, saina-lab' bin saina-allreduce lib/saina 'BPF programs of sainad' \
+		lib 'libsaina.so.0$(if $(MPI_LIBS), and libsaina-mpi.so), with include/saina.h and lib/pkgconfig/saina.pc'
+	echo '  Python       $(PYTHON_DIR)/saina'
+	$(installed_at) share/saina 'quickstart/podman, grafana, wireshark' share/doc/saina 'sainad.conf, examples'
+	$(if $(filter-out /usr /usr/local,$(PREFIX)),echo 'Not looked at by default; in a shell:' && \
+		echo '  export PATH=$(PREFIX)/sbin:$(PREFIX)/bin:$$PATH MANPATH=$(PREFIX)/share/man:' && \
+		echo '  export LD_LIBRARY_PATH=$(PREFIX)/lib PYTHONPATH=$(PYTHON_DIR) PKG_CONFIG_PATH=$(PREFIX)/lib/pkgconfig')
+	echo 'Next: sainad --bridge BRIDGE --daemonize; saina doctor'
 
 # Debian packages, in $(B)/deb; DEB_VERSION is another version, for tests of an upgrade.
 deb-deps: deps

@@ -3,11 +3,12 @@
 # The picture of `make demo'.  gnuplot -e "dir = '...'; target = 95; ..." demo.gp
 # dir: where NAME.accuracy.dat and NAME.sfcd.dat are and demo.png goes;
 # target: accuracy in per cent; title_bsp, title_fastest, title_sfcd: the
-# policies; sth: SFCD's threshold; workers; note: the headline.
+# policies; t_bsp, t_fastest, t_sfcd: seconds to the target, 0: not reached; sth: SFCD's threshold;
+# workers; note: the headline.
 
 set terminal pngcairo size 1100,900 font 'sans,11'
 set output dir . '/demo.png'
-set multiplot layout 2,1 title note font 'sans,12'
+set multiplot layout 2,1 title 'SAINA: ' . note font 'sans,12'
 set grid lc rgb '#dddddd'
 set key bottom right
 set lmargin 9
@@ -21,9 +22,18 @@ set ylabel '%'
 set yrange [target - 20:100]
 set arrow from graph 0, first target to graph 1, first target nohead dt 2 lc rgb '#888888'
 set label sprintf('target %g %%', target) at graph 0.01, first target offset 0, 0.6 tc rgb '#666666'
-plot dir . '/bsp.accuracy.dat' with lines lw 2 lc rgb '#c0392b' title title_bsp, \
-     dir . '/fastest.accuracy.dat' with lines lw 2 lc rgb '#2471a3' title title_fastest, \
-     dir . '/sfcd.accuracy.dat' with lines lw 2 lc rgb '#229954' title title_sfcd
+reached(t) = t > 0 ? sprintf(': %g %% after %.1f s', target, t) : sprintf(': %g %% not reached', target)
+mark(t) = t > 0 ? t : NaN
+# the time to the target: where each curve crosses it, down to the axis
+if (t_bsp > 0) set arrow from t_bsp, first target to t_bsp, graph 0 lc rgb '#c0392b'
+if (t_fastest > 0) set arrow from t_fastest, first target to t_fastest, graph 0 lc rgb '#2471a3'
+if (t_sfcd > 0) set arrow from t_sfcd, first target to t_sfcd, graph 0 lc rgb '#229954'
+plot dir . '/bsp.accuracy.dat' with lines lw 2 lc rgb '#c0392b' title title_bsp . reached(t_bsp), \
+     dir . '/fastest.accuracy.dat' with lines lw 2 lc rgb '#2471a3' title title_fastest . reached(t_fastest), \
+     dir . '/sfcd.accuracy.dat' with lines lw 2 lc rgb '#229954' title title_sfcd . reached(t_sfcd), \
+     '+' using (mark(t_bsp)):(target) with points pt 7 lc rgb '#c0392b' notitle, \
+     '+' using (mark(t_fastest)):(target) with points pt 7 lc rgb '#2471a3' notitle, \
+     '+' using (mark(t_sfcd)):(target) with points pt 7 lc rgb '#229954' notitle
 
 unset arrow
 unset label

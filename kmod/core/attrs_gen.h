@@ -160,6 +160,8 @@ struct saina_limits_attrs {
 	__u32 jobs_used;
 	__u64 memory_used;
 	__u8 plane;
+	char bridge[16];
+	char ovsdb[108];
 };
 
 extern const struct saina_attr_class saina_limits_class;

@@ -196,6 +196,7 @@ int saina_job_geometry(struct saina_job *job, const struct saina_job_attrs *req,
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_RING,
 				    "ring: %u rounds kept: must be a power of two, %u..%u",
 				    job->ring, SAINA_RING_MIN, SAINA_RING_MAX);
+	job->ring_most = job->ring;
 	return saina_job_size(job, elements, SAINA_A_JOB_ELEMENTS, err);
 }
 

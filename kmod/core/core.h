@@ -44,6 +44,7 @@ struct saina_job {
 	__u16	dead_ms;
 	__u32	pool;
 	__u32	ring;
+	__u32	ring_most;		/* as asked for; with @elements_auto @ring may be smaller */
 	__u32	segments;
 	__u32	generation;
 	__u32	first_round;		/* of the data path's state, 0 for a fresh job */

@@ -42,7 +42,7 @@ static inline int saina_worker_alive(const struct saina_worker *w)
 /* job.c: the steps of a change */
 void saina_job_restart(struct saina_core *c, struct saina_job *job, __u32 first_round);
 void saina_job_masks(struct saina_job *job);
-int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err);
+int saina_job_admit(struct saina_core *c, struct saina_job *job, struct saina_core_err *err);
 int saina_job_commit(struct saina_core *c, struct saina_job *old, struct saina_core_err *err);
 int saina_job_insert(struct saina_core *c, const struct saina_job **out,
 		     struct saina_core_err *err);
@@ -53,7 +53,8 @@ void saina_core_notify(struct saina_core *c, int cmd, const struct saina_job *jo
 
 /* memory.c */
 void saina_job_memory(struct saina_job *job);
-int saina_job_room(struct saina_core *c, const struct saina_job *job, __u64 has, unsigned int attr,
+void saina_job_fit(const struct saina_core *c, struct saina_job *job, __u64 has);
+int saina_job_room(struct saina_core *c, struct saina_job *job, __u64 has, unsigned int attr,
 		   struct saina_core_err *err);
 
 /* check.c: 0, or a refusal in @err and its errno */

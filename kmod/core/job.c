@@ -230,7 +230,7 @@ int saina_core_prepare(struct saina_core *c, struct saina_core_err *err)
 }
 
 /* What job_new and job_restore have to check against the table. */
-int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err)
+int saina_job_admit(struct saina_core *c, struct saina_job *job, struct saina_core_err *err)
 {
 	const struct saina_job *other;
 

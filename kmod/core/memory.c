@@ -72,20 +72,86 @@ void saina_job_memory(struct saina_job *job)
 						       job->policy.groups : job->next.groups);
 }
 
-/* The limits of memory; @has: bytes of the job that are among those of all jobs already. */
-int saina_job_room(struct saina_core *c, const struct saina_job *job, __u64 has, unsigned int attr,
+/* Bytes that a job may take which has @has of those of all jobs already. */
+static __u64 memory_room(const struct saina_core *c, __u64 has)
+{
+	__u64 others = c->memory - has;
+	__u64 room = c->limits.memory > others ? c->limits.memory - others : 0;
+
+	return saina_min(room, c->limits.memory_job);
+}
+
+/**
+ * saina_job_fit() - keep the results of fewer rounds where memory is short
+ * @c: core
+ * @job: its ring becomes the largest, up to @job->ring_most, with which there is room; the
+ *	smallest if there is none
+ * @has: bytes of the job that are among those of all jobs already
+ */
+void saina_job_fit(const struct saina_core *c, struct saina_job *job, __u64 has)
+{
+	__u64 room = memory_room(c, has);
+
+	job->ring = job->ring_most;
+	saina_job_memory(job);
+	while (job->memory > room && job->ring > SAINA_RING_MIN) {
+		job->ring /= 2;
+		saina_job_memory(job);
+	}
+}
+
+/* The same job, as it would fit: with a smaller ring, else in larger messages, too. */
+static int refuse_with_command(const struct saina_core *c, struct saina_job *job, __u64 room,
+			       struct saina_core_err *err)
+{
+	const __u64 memory = job->memory;
+	const __u32 payload = job->payload, segments = job->segments;
+	int fits;
+
+	saina_job_fit(c, job, 0);
+	if (job->memory > room && payload != SAINA_ELEMS_MAX) {
+		job->payload = SAINA_ELEMS_MAX;
+		job->segments = saina_div(job->elements + job->payload - 1, job->payload);
+		saina_job_memory(job);
+	}
+	fits = job->memory <= room;
+	if (fits)
+		saina_refuse(err, -EDQUOT, SAINA_A_JOB_ELEMENTS,
+			     "the job needs %llu MiB, it may take %llu; this fits: saina job add %s "
+			     "elements %llu workers %u ring %u%s",
+			     saina_mib(memory), saina_mib(room), job->name,
+			     (unsigned long long)job->elements, job->workers, job->ring,
+			     job->payload != payload ? " payload 2048" : "");
+	job->payload = payload;
+	job->segments = segments;
+	job->ring = job->ring_most;
+	job->memory = memory;
+	return fits;
+}
+
+/*
+ * The limits of memory; @has: bytes of the job that are among those of all jobs already.  A job
+ * that is added, and could be smaller, is refused with the command that fits.
+ */
+int saina_job_room(struct saina_core *c, struct saina_job *job, __u64 has, unsigned int attr,
 		   struct saina_core_err *err)
 {
+	__u64 room = memory_room(c, has);
+
+	if (job->memory <= room)
+		return 0;
+	if (attr == SAINA_A_JOB_ELEMENTS && refuse_with_command(c, job, room, err))
+		return -EDQUOT;
 	if (job->memory > c->limits.memory_job)
 		return saina_refuse(err, -EDQUOT, attr,
-				    "the job needs %llu MiB, the limit is %llu MiB a job: fewer "
-				    "elements, a smaller ring or a higher limit",
-				    saina_mib(job->memory), saina_mib(c->limits.memory_job));
-	if (c->memory - has + job->memory > c->limits.memory)
-		return saina_refuse(err, -EDQUOT, attr,
-				    "the job needs %llu MiB, %llu of the %llu MiB for all jobs are "
-				    "taken: delete one or raise the limit",
-				    saina_mib(job->memory), saina_mib(c->memory - has),
-				    saina_mib(c->limits.memory));
-	return 0;
+				    "the job needs %llu MiB, the limit is %llu MiB a job: saina "
+				    "limits set memory-job %lluM raises it",
+				    saina_mib(job->memory), saina_mib(c->limits.memory_job),
+				    saina_mib(job->memory));
+	return saina_refuse(err, -EDQUOT, attr,
+			    "the job needs %llu MiB, %llu of the %llu MiB for all jobs are taken: "
+			    "delete one, or saina limits set memory %lluM",
+			    saina_mib(job->memory), saina_mib(c->memory - has),
+			    saina_mib(c->limits.memory),
+			    saina_mib(c->memory - has + job->memory));
 }

@@ -96,8 +96,10 @@ static int worker_size(struct saina_core *c, struct saina_job *job,
 				    job->elements_auto ? ", as its first worker said" : "",
 				    (unsigned long long)elements);
 	ret = saina_job_size(job, elements, SAINA_A_WORKER_ELEMENTS, err);
-	if (!ret)
+	if (!ret) {
+		saina_job_fit(c, job, has);
 		ret = saina_job_room(c, job, has, SAINA_A_WORKER_ELEMENTS, err);
+	}
 	if (!ret)
 		saina_job_restart(c, job, 0);
 	return ret;

@@ -19,6 +19,9 @@ done
 "$top/tools/deb" "$tmp/out" >"$tmp/output" 2>&1
 point $? "deb: the packages are built, lintian has neither errors nor warnings" || { diag "$(tail -n 30 "$tmp/output")"; bail "no packages"; }
 
+grep -q '^deb: building (3 s)' "$tmp/output" && grep -q "^deb: building, with its output in $tmp/out/log" "$tmp/output"
+point $? "deb: it says what it does while it takes long, and where the output is" || diag "$(cat "$tmp/output")"
+
 # has PACKAGE FILE...: these files are in it
 has() {
 	local deb=("$tmp/out/${1}_${version}_"*.deb) f
@@ -32,11 +35,11 @@ has() {
 has_script() {
 	dpkg-deb -I "$tmp/out/${1}_${version}_"*.deb "$2" 2>&1 | grep -qE "$3"
 }
-has saina usr/sbin/saina usr/sbin/sainad usr/sbin/saina-lab usr/bin/saina-allreduce lib/systemd/system/sainad.service \
+has saina usr/sbin/saina usr/sbin/sainad usr/sbin/saina-lab usr/bin/saina-allreduce lib/systemd/system/sainad.service lib/systemd/system/sainad@.service \
 	usr/share/bash-completion/completions/saina usr/share/zsh/vendor-completions/_saina \
 	usr/lib/saina/saina_{xdp,tc}{,_kmod}.bpf.o usr/share/man/man8/{saina,sainad,saina-job,saina-lab}.8.gz \
 	usr/share/man/man1/saina-{allreduce,vm}.1.gz usr/share/man/man7/saina.7.gz
-point $? "deb: saina has the tool, the agent, its unit, completions and manuals"
+point $? "deb: saina has the tool, the agent, its units, completions and manuals"
 check "deb: saina-dkms has the module's sources" \
 	has saina-dkms "usr/src/saina-$version/dkms.conf" "usr/src/saina-$version/Kbuild"
 has_script saina-dkms postinst 'common\.postinst' && has_script saina-dkms prerm 'dkms remove'
@@ -54,9 +57,11 @@ check "deb: python3-saina has the package" has python3-saina usr/lib/python3/dis
 point $? "deb: tool and agent are of the package's version"
 readelf -S "$tmp/root/usr/lib/saina/saina_xdp.bpf.o" | grep -q '\.BTF'
 point $? "deb: the BPF objects have their BTF"
-sed 's|^ExecStart=/usr|ExecStart='"$tmp"'/root/usr|' "$tmp/root/lib/systemd/system/sainad.service" >"$tmp/sainad.service"
+for unit in sainad.service sainad@br-lan.service; do
+	sed 's|^ExecStart=/usr|ExecStart='"$tmp"'/root/usr|' "$tmp/root/lib/systemd/system/${unit/br-lan/}" >"$tmp/$unit"
+done
 if command -v systemd-analyze >/dev/null; then
-	output=$(systemd-analyze verify --man=no "$tmp/sainad.service" 2>&1 | grep sainad)
-	check "deb: systemd finds nothing wrong with the unit" [ -z "$output" ] || diag "$output"
+	output=$(systemd-analyze verify --man=no "$tmp/sainad.service" "$tmp/sainad@br-lan.service" 2>&1 | grep sainad)
+	check "deb: systemd finds nothing wrong with the units" [ -z "$output" ] || diag "$output"
 fi
 plan

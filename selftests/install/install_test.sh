@@ -11,6 +11,8 @@
 # 3. The library
 # 4. Python
 # 5. A lab
+# 6. Another prefix
+# 7. Missing packages
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -59,6 +61,8 @@ without_manual() {
 # 1. make install
 check "install: make install DESTDIR= succeeds" \
 	make -s -C "$top" install DESTDIR="$tmp/root" PREFIX=$prefix B="$B"
+check "install: the output says where the programs and the Python package are" \
+	output_matches "^  Python       $prefix/lib/python3.*/saina\$" make -s -C "$top" install DESTDIR="$tmp/root" PREFIX=$prefix B="$B"
 check "install: programs, libraries, headers, objects and manuals are there" [ -z "$(missing)" ] || diag "$(missing)"
 check "install: programs and all functions of libsaina have a manual page" [ -z "$(without_manual)" ] || diag "$(without_manual)"
 [ -z "$(find "$tmp/root" -mindepth 1 -maxdepth 1 ! -name usr)" ] &&
@@ -123,4 +127,29 @@ for i in 0 1; do
 	point $? "installed saina-allreduce: all sums of worker $i are exact" || diag "$(tail -n 5 "$tmp/$i.out")"
 done
 check "installed saina-lab: the lab goes down" saina-lab down "$lab"
+
+# 6. Another prefix, after a build that was not told about it
+other=$tmp/other
+make -s -C "$top" install PREFIX="$other" DESTDIR= B="$B" LDCONFIG=: >"$tmp/other.out" 2>&1
+point $? "install: make install PREFIX= succeeds after a plain make" || diag "$(tail -n 5 "$tmp/other.out")"
+check "install: another prefix: the output has the variables that a shell needs" \
+	grep -q "export LD_LIBRARY_PATH=$other/lib PYTHONPATH=$other/lib/python3.*/dist-packages" "$tmp/other.out"
+umount $prefix
+check "install: another prefix: sainad finds its BPF programs" \
+	output_matches "does without saina.ko" "$other/sbin/sainad" --check-program -c "$other/share/doc/saina/sainad.conf"
+check "install: another prefix: pkg-config names it" \
+	[ "$(PKG_CONFIG_PATH=$other/lib/pkgconfig pkg-config --variable=prefix saina)" = "$other" ]
+rm "$other"/lib/saina/saina_xdp.bpf.o
+check "install: sainad without its BPF programs names the directories where it looked" \
+	output_matches "saina_xdp.bpf.o is neither in $other/sbin nor in $other/sbin/../lib/saina" \
+	"$other/sbin/sainad" --check-program -c "$other/share/doc/saina/sainad.conf"
+
+# 7. Missing packages
+mkdir "$tmp/bin"
+# shellcheck disable=SC2016 # of the script that is written
+printf '#!/bin/sh\n[ "$4" = libmnl-dev ] || echo installed\n' >"$tmp/bin/dpkg-query"
+chmod +x "$tmp/bin/dpkg-query"
+check "make: a build without libmnl-dev names the package and make deps" \
+	output_matches "\`make deps' as root installs them: libmnl-dev$" \
+	env PATH="$tmp/bin:$PATH" make -C "$top" B="$tmp/build" "$tmp/build/packages-found"
 plan

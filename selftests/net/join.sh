@@ -79,6 +79,17 @@ equal "join: a first round that cannot be is refused as malformed" "3 1" "$refus
 # 2. Workers of a job that has no member are refused
 matches "join: a wrong token is refused" "token" "$(join_error 0 0 small "${quick[@]}" --token wrong)"
 matches "join: no token is refused" "token" "$(join_error 0 0 small "${quick[@]}")"
+printf '%s switch.example\n' "$AGG" >"$WORK/hosts"
+named() { # HOST
+	# shellcheck disable=SC2016
+	in_worker 0 unshare -m --propagation private sh -c 'mount --bind "$1" /etc/hosts && shift && exec "$@"' - "$WORK/hosts" \
+		"$B/saina-allreduce" "${quick[@]}" --aggregator "$1" --job small --worker 0 --token wrong 2>&1
+}
+matches "join: the aggregator can be a host name" "token" "$(named switch.example)"
+matches "join: the aggregator can be a host name and a port" "token" "$(named switch.example:48865)"
+matches "join: a host name without an address is refused as such" '"no-such.invalid": is no IPv4 address, and as a host name: ' \
+	"$(named no-such.invalid)"
+matches "join: a mistake in an address is not taken for a host name" '"300.1.1.1": is no IPv4 address' "$(named 300.1.1.1)"
 matches "join: another number of elements is refused" "999999|4096" \
 	"$(join_error 0 0 small "${quick[@]}" --elements 999999 --token open-sesame)"
 matches "join: an identifier beyond the job's is refused" "worker" "$(join_error 2 2 small "${quick[@]}" --token open-sesame)"

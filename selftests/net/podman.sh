@@ -67,6 +67,10 @@ quickstart four --subnet 10.191.0.0/24 -- sh -c "
 		--join-timeout-ms $((20000 * SLOW)) --think-us 20000"
 control four
 check "containers: the job runs" slowwait 60 job_runs
+shown_live() {
+	[ -n "$(pod ps -q --filter "name=$id-0")" ] && grep -q 'worker 0: CapEff' "$WORK/four.out"
+}
+check "quickstart: shows the lines of a worker while it runs" slowwait 30 shown_live
 equal "containers: every port has tc by itself" "tc auto" "$(saina_jq port show '[.[]|"\(.mode) \(.hook)"]|unique|join(", ")')"
 equal "containers: GRO is off at their end, as Podman left it" "generic-receive-offload: off" \
 	"$(in_ns nsenter -t "$(pod inspect -f '{{.State.Pid}}' "$id-0")" --net -- ethtool -k eth0 | grep '^generic-receive-offload')"
@@ -82,7 +86,7 @@ equal "the agent complained of nothing" "" "$(grep -aE '(error|warn(ing)?)[]:> ]
 ended four
 equal "quickstart: ends with status 0 when all workers ended well" "0: " "$output"
 equal "quickstart: shows what each worker said: all sums of all four are exact" "$(for i in 0 1 2 3; do echo "$i $rounds 0 0"; done)" \
-	"$(sed -n 's/^  worker [0-9]: {/{/p' "$WORK/four.out" | jq -r '"\(.worker) \(.rounds) \(.wrong + .unverified) \(.relayed)"')"
+	"$(sed -n 's/^  worker [0-9]: {/{/p' "$WORK/four.out" | jq -r '"\(.worker) \(.rounds) \(.wrong + .unverified) \(.relayed)"' | sort)"
 equal "containers: all four have the same results" 1 \
 	"$(sed -n 's/^  worker [0-9]: {/{/p' "$WORK/four.out" | jq -r .crc | sort -u | wc -l)"
 equal "containers: none has CAP_NET_ADMIN" "0 0 0 0" "$(sed -n 's/.*CapEff:\t//p' "$WORK/four.out" | while read -r c; do

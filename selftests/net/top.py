@@ -4,7 +4,7 @@
 
 Runs COMMAND on a pseudo terminal of 120 columns and 30 lines until the screen matches all
 PATTERNs (regular expressions, of the whole screen) at once, or SECONDS are over; types KEYS,
-one at a time, when it does; waits for COMMAND to end.  Prints the last screen that was seen
+one at a time, when it does, those before a "/" when the screen has something; waits for COMMAND to end.  Prints the last screen that was seen
 before KEYS, "status N", and whether the terminal was left as it was.  Exits 0 if all matched."""
 import fcntl
 import os
@@ -19,7 +19,8 @@ import time
 
 import pyte
 
-keys, seconds = sys.argv[1], float(sys.argv[2])
+first, _, keys = sys.argv[1].rpartition("/")
+seconds = float(sys.argv[2])
 at = sys.argv.index("--")
 patterns, command = sys.argv[3:at], sys.argv[at + 1:]
 
@@ -50,6 +51,9 @@ deadline = time.monotonic() + seconds
 good = False
 while not good and time.monotonic() < deadline:
     read(0.1)
+    if first and text():
+        os.write(master, first.encode())
+        first = ""
     good = all(re.search(p, text(), re.M) for p in patterns)
 seen = text()
 status = None

@@ -72,11 +72,14 @@ start 2 lockstep 1000000 --elements 20000 --think-us 100000
 slow_of() {
 	saina_jq job show lockstep '.[0].slow // ""'
 }
-last_is_2() {
-	[[ $(slow_of) =~ worker\ 2.*\ the\ last\ that\ [0-9]+\ %\ of\ the\ sums\ waited\ for ]]
+late_is_2() {
+	[[ $(slow_of) =~ ^worker\ 2\ is\ late\ in\ each\ round:\ [0-9]+\.[0-9]\ ms\ after\ the\ first ]]
 }
-check "BSP: job show names the straggler by what it completed" slowwait 60 last_is_2
-check "BSP: top says the same" top q '^    (worker 2 was|waiting for worker 2 for .*; it was) the last that [0-9]+ % of the sums waited for'
+check "BSP: job show names the straggler, and how late it is in each round" slowwait 60 late_is_2
+check "BSP: top says the same" top q '^    worker 2 is late in each round: [0-9]+\.[0-9] ms after the first' -- lockstep
+check "BSP: top has the lateness of each worker in ms" top q '^    2 \S+ +\S+ +[0-9.]+% +[0-9.]+% +([5-9][0-9]|[0-9]{3,})\.[0-9] ' -- lockstep
+check "top: s sorts by lateness: the straggler is first" top s/q 'by LATE ms' '^   ID NAME.*\n +2 ' -- lockstep
+check "top: ? says what keys and columns are" top '?/q' '^LATE ms +after the first' '^s +sort workers' -- lockstep
 
 # 4. It stands still
 kill -STOP "${worker_pids[2]}"

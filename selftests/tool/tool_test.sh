@@ -52,7 +52,7 @@ digits='{"id":5,"name":"digits","state":"forming","round":0,"k":0,"workers":2,"a
 	"open_slots":0,"policy":"bsp","policy_seq":1,"policy_pending":true,"policy_active":null,
 	"policy_active_seq":0,"elements":10000,"elements_auto":false,"type":"int32","payload":128,"segments":79,
 	"pool":64,"ring":4,"exponent":18,"heartbeat_ms":50,"dead_ms":5000,"generation":1,
-	"token":"s3cret","policy_mix":0,"policy_next":null,
+	"token":"(hidden)","policy_mix":0,"policy_next":null,
 	"k_set":null,"controller":false,"sfcd":null}'
 check_json "job add shows the job it made" "[$digits]" '[.[]|del(.memory)]' \
 	job add digits elements 10000 workers 2 id 5 payload 128 pool 64 ring 4 policy bsp \
@@ -63,8 +63,11 @@ check_json "job show: a job is found by its number, with abbreviated words" "[$d
 check "job show: the memory of a job holds its slots" test "$(job_field digits memory)" -ge $((79 * 5 * 128 * 4))
 equal "limits show: the jobs and the memory in use are shown" "1 $(job_field digits memory)" \
 	"$(saina_jq limits show '.[0]|"\(.jobs_used) \(.memory_used)"')"
+equal "job show: a token is shown to who asks for it" s3cret "$(saina -j job show digits tokens | jq -r '.[0].token')"
+equal "job show: --show-tokens shows the tokens of all jobs" s3cret "$(saina -j --show-tokens job show | jq -r '.[0].token')"
+matches "job show, text: a token is hidden from who does not ask" 'token \(hidden\)' "$(saina job show digits)"
 equal "job show: the token is not shown to other users" null \
-	"$(setpriv --reuid=65534 --regid=65534 --clear-groups "$B/saina" -j job show digits 2>/dev/null | jq '.[0].token' || true)"
+	"$(setpriv --reuid=65534 --regid=65534 --clear-groups "$B/saina" -j --show-tokens job show digits 2>/dev/null | jq '.[0].token' || true)"
 
 check_json "job add: a job of auto elements has none yet" '[[null,true,0,0,256]]' \
 	'[.[]|[.elements,.elements_auto,.segments,.memory,.pool]]' job add later elements auto workers 2
@@ -237,6 +240,15 @@ equal "completion: offers the values of a key that has words" "running" "$(compl
 equal "completion: offers nothing for a number" "" "$(complete_line job add new workers '')"
 equal "completion: offers auto for elements" "auto" "$(complete_line job add new elements '')"
 
+# A job that is too large: the refusal's command fits.
+saina limits set memory-job 10M
+output=$(saina job add large elements 1000000 workers 2 2>&1)
+matches "job add: a job too large for the memory is refused with a command" 'this fits: (saina job add large elements 1000000 workers 2 ring 2) ' "$output"
+# shellcheck disable=SC2086 # its words
+check "job add: the command that the refusal names fits" ${BASH_REMATCH[1]:-false}
+saina job del large
+saina limits set memory-job 1G
+
 # 6. doctor
 
 # saina in the namespace of the switch, with its bpf file system.
@@ -290,6 +302,10 @@ matches "doctor worker: warns of a missing NAPI" 'warn napi' "$(in_worker 0 "$B/
 matches "doctor worker: in a stock container, without CAP_NET_ADMIN, asks nothing of it" \
 	'ok +napi +eth0: stock container \(GRO is off, no CAP_NET_ADMIN\)[^>]*-> see on the host .*hook tc' \
 	"$(in_worker 0 setpriv --bounding-set=-net_admin "$B/saina" doctor worker to "$AGG" | tr '\n' ' ')"
+in_worker 1 ethtool -K eth0 gro off
+equal "doctor: equal warnings of several ports are one" "p0, p1" \
+	"$(sw_saina -j doctor host config "/run/saina-lab/$LAB/sainad.conf" | jq -r '.[]|select(.check=="port-redirect").found|split(":")[0]')"
+in_worker 1 ethtool -K eth0 gro on
 saina port set p0 hook tc
 matches "doctor: a port with hook tc before a stock container is ok" \
 	'ok +port-redirect +p0: stock container \(GRO is off at its end\): XDP redirects would not reach it, hook tc does' \
@@ -347,6 +363,19 @@ sw_saina -j doctor host config "/run/saina-lab/$LAB/sainad.conf" >"$WORK/doctor"
 equal "doctor, OVS: ends with status 0 on a good host" 0 $?
 equal "doctor, OVS: database, bridge, handlers and port are ok" "ok ok ok ok" \
 	"$(jq -r '.[]|select(.check|IN("ovsdb","bridge","ovs-handlers","port-hook"))|.status' "$WORK/doctor" | xargs)"
+equal "doctor, OVS: without a configuration it asks the agent which bridge and which Open vSwitch" \
+	"ok: /run/saina-lab/$LAB/db.sock" "$(sw_saina -j doctor | jq -r '.[]|select(.check=="ovsdb")|.status+": "+.found')"
+matches "doctor, OVS: a bridge that the agent does not serve is named" 'warn +agent +sainad at [^ ]+ serves bridge br0, not nosuch' \
+	"$(sw_saina doctor host bridge nosuch)"
+in_worker 0 ethtool -K eth0 gro off
+matches "doctor, OVS: behind the userspace datapath a stock container is told to turn GRO on" \
+	'warn +port-redirect +p0: stock container .* userspace datapath, which needs XDP.*-> at its other end, in the container: ethtool -K eth0 gro on' \
+	"$(sw_saina doctor | tr '\n' ' ')"
+in_worker 0 ethtool -K eth0 gro on
+vsctl add-port br0 int0 -- set interface int0 type=internal
+equal "doctor, OVS: nothing is said against a port of the host itself" "ok: int0: of type internal, not for workers" \
+	"$(sw_saina -j doctor | jq -r '.[]|select(.found|startswith("int0"))|.status+": "+.found')"
+vsctl del-port br0 int0
 vsctl add-port br0 nosuch0 2>/dev/null
 matches "doctor, OVS: fails for a port that Open vSwitch could not open" 'FAIL port +nosuch0: Open vSwitch says: .*nosuch0' \
 	"$(sw_saina doctor host config "/run/saina-lab/$LAB/sainad.conf")"

@@ -119,6 +119,58 @@ static void size_of_the_first_worker(void **state)
 	assert_int_equal(job->elements, 10000);
 }
 
+/* The largest ring with which a job of this size fits. */
+static void elements_auto_fits(void **state)
+{
+	struct owner *o = *state;
+	struct saina_job_attrs r = job_req("a", 0, 2);
+	struct saina_core_err err = {0};
+	const struct saina_job *job;
+
+	r.has &= ~BIT_OF(SAINA_A_JOB_ELEMENTS);
+	SAINA_PUT(&r, SAINA_A_JOB_ELEMENTS_AUTO, elements_auto, 1);
+	assert_int_equal(saina_core_job_new(o->core, &r, &job, &err), 0);
+	/* 1 GiB a job: 110 million elements take 3.6 GiB with the default ring */
+	assert_int_equal(join_with(o, job, 0, 110000000, &err), 0);
+	assert_int_equal(job->ring, 2);
+	assert_int_equal(o->last.ring, 2);
+	assert_int_equal(job->memory, saina_core_memory(110000000, 352, 256, 2));
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_LEFT), 0);
+	assert_int_equal(join_with(o, job, 0, 50000000, &err), 0);
+	assert_int_equal(job->ring, 4);
+	/* a smaller gradient has the default again */
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_LEFT), 0);
+	assert_int_equal(join_with(o, job, 0, 10000, &err), 0);
+	assert_int_equal(job->ring, 8);
+}
+
+/* Too large: the refusal has the command that fits, which does. */
+static void refusal_has_command(void **state)
+{
+	struct owner *o = *state;
+	struct saina_job_attrs r = job_req("big", 110000000, 2);
+	struct saina_core_err err = {0};
+	const struct saina_job *job;
+
+	assert_refused(saina_core_job_new(o->core, &r, NULL, &err), -EDQUOT, &err, SAINA_A_JOB_ELEMENTS);
+	assert_non_null(strstr(err.text, "fits: saina job add big elements 110000000 workers 2 ring 2"));
+	assert_null(strstr(err.text, "payload"));
+	SAINA_PUT(&r, SAINA_A_JOB_RING, ring, 2);
+	assert_int_equal(saina_core_job_new(o->core, &r, &job, &err), 0);
+	/* with messages of 64 elements even the smallest ring takes more */
+	r = job_req("more", 120000000, 2);
+	SAINA_PUT(&r, SAINA_A_JOB_PAYLOAD, payload, 64);
+	assert_refused(saina_core_job_new(o->core, &r, NULL, &err), -EDQUOT, &err, SAINA_A_JOB_ELEMENTS);
+	assert_non_null(strstr(err.text, "fits: saina job add more elements 120000000 workers 2 ring 2 payload 2048"));
+	SAINA_PUT(&r, SAINA_A_JOB_RING, ring, 2);
+	SAINA_PUT(&r, SAINA_A_JOB_PAYLOAD, payload, 2048);
+	assert_int_equal(saina_core_job_new(o->core, &r, &job, &err), 0);
+	/* nothing fits: the limit that has to be raised, and to what */
+	r = job_req("most", 1000000000, 2);
+	assert_refused(saina_core_job_new(o->core, &r, NULL, &err), -EDQUOT, &err, SAINA_A_JOB_ELEMENTS);
+	assert_non_null(strstr(err.text, "saina limits set memory-job 3"));
+}
+
 /* In the kernel every network namespace has a core. */
 static void core_without_jobs_is_small(void **state)
 {
@@ -465,6 +517,8 @@ int main(void)
 		TEST("job core: job-set changes times and token and refuses elements", job_set_only_what_can_change),
 		TEST("job core: a change that the data path refuses changes nothing", job_publish_refused),
 		TEST("job core: limits are checked and enforced", limits),
+		TEST("job core: a job with elements auto keeps as many rounds as there is memory for", elements_auto_fits),
+		TEST("job core: a job too large for the memory is refused with a command that fits", refusal_has_command),
 		TEST("job core: the memory of the largest job does not overflow", memory_does_not_wrap),
 		TEST("job core: 64 jobs with 64 slots each share no lock", many_jobs_at_once),
 	};

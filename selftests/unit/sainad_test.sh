@@ -131,12 +131,24 @@ check "start: a bridge without an address is refused, with the remedy" exits_wit
 check "start: a refused start leaves nothing behind" nothing_left
 in_ns ip address add 192.0.2.1/24 dev br0
 in_ns ip address add 192.0.2.2/24 dev br0
-check "start: a bridge that does not exist is refused" exits_with 1 "no bridge 'br7'" in_ns "$B/sainad" -c "$CONF" --bridge br7
+check "start: a bridge that does not exist is refused" exits_with 1 "br7: there is no such bridge here (Open vSwitch at" in_ns "$B/sainad" -c "$CONF" --bridge br7
 check "start: a port is refused as a bridge" exits_with 1 "is no Linux bridge" in_ns "$B/sainad" -c "$CONF" --bridge p0
 check "start: Open vSwitch that does not run is refused, with a question" exits_with 1 "is Open vSwitch running" \
 	in_ns "$B/sainad" -c "$CONF" --bridge-type ovs
 check "start: an address that the bridge does not have is refused" exits_with 1 "does not have this address" \
 	in_ns "$B/sainad" -c "$CONF" --address 192.0.2.77
+nsenter --net="/run/netns/$NS" -- socat -u UDP4-RECV:48865,bind=192.0.2.1 OPEN:/dev/null &
+holder=$!
+udp_port_held() {
+	in_ns ss -Hlun "sport = :48865" | grep -q .
+}
+check "start: another program holds the UDP port of workers" slowwait 60 udp_port_held
+check "start: a UDP port that another program holds is refused, and no port was attached" \
+	exits_with 1 "no port was attached" in_ns "$B/sainad" -c "$CONF" --log-level debug
+check "start: a port was not touched before the UDP port was found held" sh -c \
+	"! nsenter --net=/run/netns/$NS '$B/sainad' -c '$CONF' 2>&1 | grep 'port p0'"
+kill "$holder"
+wait "$holder" 2>/dev/null
 check "start: a group that does not exist is refused" exits_with 1 "no group 'nosuchgroup'" \
 	in_ns "$B/sainad" -c "$CONF" --admin-group nosuchgroup
 check "start: an object file that does not exist is refused" exits_with 1 "/nonexistent.o" \
@@ -153,12 +165,12 @@ check "start: a second sainad in the same directory is refused" exits_with 1 "an
 	in_ns "$B/sainad" -c "$CONF"
 check "start: a second sainad at the same socket is refused" exits_with 1 "somebody else listens at" \
 	in_ns "$B/sainad" -c "$CONF" --runtime-dir "$WORK/run2" --bpffs "$WORK/bpf2" --address 192.0.2.2
-check "start: the first sainad still serves its job after that" exits_with 0 sesame "$B/saina" job show
+check "start: the first sainad still serves its job after that" exits_with 0 sesame "$B/saina" --show-tokens job show
 check "access: any user may list jobs" exits_with 0 "forming" as_nobody "" "$B/saina" job show
-check "access: a user who is not in the admin group sees no token" exits_with 1 "" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups '$B/saina' job show | grep sesame"
+check "access: a user who is not in the admin group sees no token" exits_with 1 "" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups '$B/saina' --show-tokens job show | grep sesame"
 check "access: a user who is not in the admin group may not delete a job" exits_with 1 "root and the group games" as_nobody "" "$B/saina" job del a
 check "access: the admin group may change a job" as_nobody "$games" "$B/saina" job set a policy fastest:k=1
-check "access: the admin group sees tokens" exits_with 0 sesame as_nobody "$games" "$B/saina" job show
+check "access: the admin group sees tokens" exits_with 0 sesame as_nobody "$games" "$B/saina" --show-tokens job show
 
 # Connections of somebody who may not change anything, as many as there can be.
 setpriv --reuid 65534 --regid 65534 --clear-groups /usr/bin/python3 -c '
@@ -188,11 +200,11 @@ check "load: a subscriber that does not read has a part of its notifications" lo
 
 echo "open-sesame" >"$WORK/token"
 check "token-file: a job is added" "$B/saina" job add filed elements 100 workers 2 token-file "$WORK/token"
-check "token-file: the job has the token of the file" exits_with 0 "token open-sesame" "$B/saina" job show filed
+check "token-file: the job has the token of the file" exits_with 0 "token open-sesame" "$B/saina" job show filed tokens
 check "token-file: a file that does not exist is refused" exits_with 2 "cannot be read" \
 	"$B/saina" job add other elements 100 workers 2 token-file "$WORK/none"
 check "SAINA_TOKEN: a job is added" env SAINA_TOKEN=from-env "$B/saina" job add enved elements 100 workers 2
-check "SAINA_TOKEN: the job has the token of the environment" exits_with 0 "token from-env" "$B/saina" job show enved
+check "SAINA_TOKEN: the job has the token of the environment" exits_with 0 "token from-env" "$B/saina" job show enved tokens
 check "jobs of the token tests are deleted" sh -c "'$B/saina' job del filed && '$B/saina' job del enved"
 check "SIGKILL: sainad ends" stop KILL
 check "SIGKILL: the next sainad starts" start
@@ -252,6 +264,32 @@ for layout in 99- ''; do
 	check "$now: sainad ends" stop TERM
 	check "$now: nothing is left behind" nothing_left
 done
+
+# Reload, as a service manager asks for it.
+reloaded() { # NUMBER of starts since the log began
+	[ "$(grep -c 'info: ready: ' "$WORK/log")" -ge "$1" ]
+}
+: >"$WORK/log"
+export NOTIFY_SOCKET=$WORK/nobody
+check "reload: sainad starts" start
+unset NOTIFY_SOCKET
+before=$(in_ns tc filter show dev p0 ingress)
+cp "$CONF" "$WORK/conf"
+echo 'bridge_typ = "ovs";' >>"$CONF"
+kill -HUP "$pid"
+check "reload: a wrong configuration is named in the log" slowwait 120 \
+	grep -q "SIGHUP: going on as before: .*'bridge_typ' is unknown" "$WORK/log"
+check "reload: with a wrong configuration sainad goes on" exits_with 0 "a: forming" "$B/saina" job show
+sed 's/jobs = (/jobs = ( { name = "b"; elements = 100; workers = 1; },/' "$WORK/conf" >"$CONF"
+kill -HUP "$pid"
+check "reload: sainad is ready again" slowwait 120 reloaded 2
+check "reload: the job that the configuration has now is there" exits_with 0 "b: forming" "$B/saina" job show b
+check "reload: the program stayed on the port" [ "$(in_ns tc filter show dev p0 ingress)" = "$before" ]
+kill -HUP "$pid"
+check "reload: it works a second time" slowwait 120 reloaded 3
+cp "$WORK/conf" "$CONF"
+check "reload: the same process ends on SIGTERM" stop TERM
+check "reload: nothing is left behind" nothing_left
 
 # The command returns when the agent is ready.
 check "--daemonize: the command returns" in_ns "$B/sainad" -c "$CONF" --log-level error --daemonize

@@ -92,6 +92,8 @@ agent_start() {
 	exec {ready}>&-
 }
 
+live=''
+
 # job_add: sets its token
 job_add() {
 	token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
@@ -115,7 +117,8 @@ show_sums() {
 }
 
 # results WHAT BRIDGE: waits for all workers, or for the first that fails, and shows what
-# they said.  A worker is a job of this shell; worker_said I prints its lines.
+# they said, unless $live: their lines were shown as they came.  A worker is a job of this shell;
+# worker_said I prints its lines.
 results() {
 	local i bad=0
 	ticker_start "$1 run"
@@ -124,7 +127,7 @@ results() {
 		wait -n || bad=$?
 	done
 	ticker_stop
-	for ((i = 0; i < workers; i++)); do
+	for ((i = 0; i < workers && ! ${#live}; i++)); do
 		if [ $bad != 0 ] || [ -z "$sums" ] || ! show_sums "$i"; then
 			worker_said "$i" | sed "s/^/  worker $i: /"
 		fi

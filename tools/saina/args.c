@@ -132,6 +132,30 @@ static bool parse_fraction(const char *word, const char *suffix, double max, dou
 	return *value >= 0 && *value <= max;
 }
 
+/* A number, maybe with k, M, G or T behind it: powers of @base. */
+static bool parse_units(const char *word, uint64_t base, uint64_t min, uint64_t max, uint64_t *value)
+{
+	static const char units[] = "KMGT";
+	size_t n = strlen(word);
+	uint64_t factor = 1;
+	char digits[32];
+	const char *u;
+
+	if (!n || n >= sizeof(digits))
+		return false;
+	memcpy(digits, word, n + 1);
+	u = digits[n - 1] > '9' ? strchr(units, digits[n - 1] & ~0x20) : NULL;
+	if (u && strncmp(digits, "0x", 2)) {
+		digits[n - 1] = 0;
+		for (; u >= units; u--)
+			factor *= base;
+	}
+	if (!args_number(digits, 0, UINT64_MAX / factor, value))
+		return false;
+	*value *= factor;
+	return *value >= min && *value <= max;
+}
+
 static int refuse_value(const struct args *a, const struct key *k, const char *word, const char *allowed)
 {
 	return args_error(a, "\"%s\" for \"%s\" is not allowed: it takes %s", word, k->name, allowed);
@@ -196,28 +220,21 @@ static int parse_value(const struct args *a, const struct key *k, const char *wo
 					      n ? ", " : "", k->words[i]);
 		}
 		return refuse_value(a, k, word, allowed);
-	case KEY_BYTES: {
-		static const char units[] = "KMGT";
-		char digits[32];
-		const char *u;
-		int shift = 0;
-
-		n = strlen(word);
-		if (n && n < sizeof(digits)) {
-			memcpy(digits, word, n + 1);
-			u = strchr(units, digits[n - 1] & ~0x20);
-			if (u && digits[n - 1] > '9') {
-				shift = 10 * (int)(u - units + 1);
-				digits[n - 1] = 0;
-			}
-			if (args_number(digits, 0, UINT64_MAX >> shift, &v) &&
-			    (v << shift) >= (uint64_t)k->min && (v << shift) <= k->max) {
-				store_number(k, obj, v << shift);
-				return 0;
-			}
+	case KEY_BYTES:
+		if (!parse_units(word, 1024, k->min, k->max, &v))
+			return refuse_value(a, k, word, "a number of bytes, as 1048576, 64M or 2G");
+		store_number(k, obj, v);
+		return 0;
+	case KEY_COUNT:
+		v = 0;
+		if (!(k->zero && !strcmp(word, k->zero)) &&
+		    !parse_units(word, 1000, k->min, k->max, &v)) {
+			snprintf(allowed, sizeof(allowed), "a number, as 346378, 25M or 1G%s%s",
+				 k->zero ? ", or " : "", k->zero ? k->zero : "");
+			return refuse_value(a, k, word, allowed);
 		}
-		return refuse_value(a, k, word, "a number of bytes, as 1048576, 64M or 2G");
-	}
+		store_number(k, obj, v);
+		return 0;
 	case KEY_POLICY:
 		if (saina_policy_parse(word, 0, &policy, &err))
 			return args_error(a, "%s", err.text);

@@ -43,7 +43,8 @@ enum key_kind {
 	KEY_S32,
 	KEY_STRING,	/* 1..max bytes; min 0 allows "" */
 	KEY_WORD,	/* one of words[], as its index + min, one byte wide */
-	KEY_BYTES,	/* u64 with K, M, G */
+	KEY_BYTES,	/* u64 with K, M, G: powers of 1024 */
+	KEY_COUNT,	/* u64 with k, M, G: powers of 1000 */
 	KEY_FILE,	/* as KEY_STRING: the first line of the named file */
 	KEY_SHARE,	/* u32: probability times 2^32, written 0.2 or 20% */
 	KEY_MS,		/* u32 microseconds, written in milliseconds */

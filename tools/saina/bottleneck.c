@@ -7,14 +7,18 @@
 #include <string.h>
 
 #include "bottleneck.h"
+#include "ctl/lateness.h"
 
 #define WAIT_MIN_US 100000 /* shorter waits are not reported */
+#define LATE_MIN_MS 1 /* less is not reported */
 #define SUMS_MIN	100    /* samples needed to say who is usually the last */
 
 void bottleneck_add_worker(struct bottleneck *s, const struct saina_worker_attrs *worker)
 {
 	if (worker->id < SAINA_WORKERS_MAX)
 		s->next[worker->id] = worker->round;
+	if (worker->id < SAINA_WORKERS_MAX)
+		s->late_ms[worker->id] = saina_lateness_ms(worker->arrival_us, worker->arrivals, 0, 0);
 }
 
 void bottleneck_add_slot(struct bottleneck *s, const struct saina_slot_attrs *slot)
@@ -106,6 +110,24 @@ static int find_ahead(const struct bottleneck *s)
 	return -1;
 }
 
+/* The worker that is late in each round: twice as much as any other.  -1: there is none. */
+static int find_late(const struct bottleneck *s)
+{
+	double most = LATE_MIN_MS, second = 0;
+	int late = -1;
+
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		if (s->late_ms[w] > most) {
+			second = late >= 0 ? most : second;
+			most = s->late_ms[w];
+			late = w;
+		} else if (s->late_ms[w] > second) {
+			second = s->late_ms[w];
+		}
+	}
+	return late >= 0 && most >= 2 * second ? late : -1;
+}
+
 bool bottleneck_text(const struct bottleneck *s, unsigned int workers, char *text, size_t size)
 {
 	int last = 0, one = s->missing ? __builtin_ctzll(s->missing) : -1, ahead;
@@ -115,6 +137,12 @@ bool bottleneck_text(const struct bottleneck *s, unsigned int workers, char *tex
 	for (int w = 1; w < SAINA_WORKERS_MAX; w++)
 		if (s->completed[w] > s->completed[last])
 			last = w;
+	if (s->oldest_us < WAIT_MIN_US && find_late(s) >= 0) {
+		last = find_late(s);
+		snprintf(text, size, "worker %d is late in each round: %.1f ms after the first, on average",
+			 last, s->late_ms[last]);
+		return true;
+	}
 	if (s->oldest_us < WAIT_MIN_US) {
 		/* among equals each is the last in 1/workers of the sums */
 		if (s->total < SUMS_MIN || workers < 2 || bottleneck_share(s, last) * workers < 1.5)

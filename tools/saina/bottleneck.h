@@ -17,12 +17,14 @@
  * @wait_us: per worker, age of the oldest sum that it is missing in
  * @completed: per worker, sums that its gradient completed
  * @total: sum of @completed
+ * @late_ms: per worker, how much later than the first of its round it is, on average
  */
 struct bottleneck {
 	__u64 oldest_us, missing;
 	unsigned int more;
 	__u32 round, next[SAINA_WORKERS_MAX];
 	__u64 wait_us[SAINA_WORKERS_MAX], completed[SAINA_WORKERS_MAX], total;
+	double late_ms[SAINA_WORKERS_MAX];
 };
 
 /* Call in this order: heartbeats must be older than the slots that they are compared with. */

@@ -29,8 +29,9 @@ int tool_dispatch(const struct tool *t, struct args *a, const char *object,
 		i = args_table(word, cmds, n, sizeof(*cmds));
 	if (i < 0) {
 		for (size_t j = 0; j < n; j++)
-			len += snprintf(names + len, sizeof(names) - len, "%s%s", j ? ", " : "",
-					cmds[j].name);
+			if (cmds[j].help)
+				len += snprintf(names + len, sizeof(names) - len, "%s%s",
+						len ? ", " : "", cmds[j].name);
 		return args_error(a, "\"%s\" is no command of %s; allowed: %s, help", word, object,
 				  names);
 	}

@@ -11,6 +11,7 @@
 
 #include "tool.h"
 
+#define PROBE_MS 3000 /* an agent beside the kernel that does not say by then what it is hangs */
 #define UNIX_LISTENS 0x10000	/* in the flags of /proc/net/unix */
 
 bool is_kernel(const struct saina_ctl *ctl)
@@ -30,14 +31,18 @@ static void limits_cb(void *arg, const void *obj)
 	memcpy(arg, obj, sizeof(struct saina_limits_attrs));
 }
 
+int limits_of(struct saina_ctl *ctl, struct saina_limits_attrs *l)
+{
+	memset(l, 0, sizeof(*l));
+	return rpc_call_quiet(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_limits_class,
+			      limits_cb, l);
+}
+
 int backend_of(struct saina_ctl *ctl)
 {
-	struct saina_limits_attrs l = { 0 };
+	struct saina_limits_attrs l;
 
-	if (rpc_call_quiet(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_limits_class,
-			   limits_cb, &l))
-		return 0;
-	return l.plane;
+	return limits_of(ctl, &l) ? 0 : l.plane;
 }
 
 static struct saina_ctl *open_agent(const char **error)
@@ -72,12 +77,26 @@ static bool serves_here(const struct saina_ctl *agent)
 	return here;
 }
 
+/* The agent's backend; what follows has the usual time. */
+static int probe_backend(struct saina_ctl *agent)
+{
+	int backend;
+
+	saina_ctl_set_timeout(agent, PROBE_MS);
+	backend = backend_of(agent);
+	saina_ctl_set_timeout(agent, SAINA_CTL_TIMEOUT_MS);
+	if (!backend)
+		fprintf(stderr, "saina: note: sainad at %s does not answer; this is what the kernel knows\n",
+			saina_ctl_peer(agent));
+	return backend;
+}
+
 struct saina_ctl *connect_serving_agent(void)
 {
 	const char *error;
 	struct saina_ctl *agent = open_agent(&error);
 
-	if (agent && backend_of(agent) == SAINA_PLANE_KERNEL && serves_here(agent))
+	if (agent && probe_backend(agent) == SAINA_PLANE_KERNEL && serves_here(agent))
 		return agent;
 	saina_ctl_close(agent);
 	return NULL;
@@ -97,7 +116,7 @@ static struct saina_ctl *find(const struct tool *t, bool through_agent, bool *un
 	if (saina_ctl_open(&ctl, t->socket, error) || !is_kernel(ctl))
 		return ctl;
 	agent = open_agent(&ignored);
-	backend = agent ? backend_of(agent) : 0;
+	backend = agent ? probe_backend(agent) : 0;
 	*unused = backend == SAINA_PLANE_AGENT && !is_chosen(t);
 	if (*unused || (through_agent && backend == SAINA_PLANE_KERNEL && serves_here(agent))) {
 		saina_ctl_close(ctl);

@@ -4,11 +4,13 @@
  * it.
  */
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <libconfig.h>
+#include <netinet/in.h>
 
 #include "doctor_check.h"
 
@@ -71,6 +73,8 @@ static int doctor_host(const struct tool *t, struct args *a)
 		return ret;
 	out_begin(t->mode);
 	read_config(&s, h.config[0] ? h.config : NULL);
+	s.bridge_chosen = h.bridge[0];
+	s.ovsdb_chosen = h.ovsdb[0];
 	if (h.bridge[0])
 		strcpy(s.bridge, h.bridge);
 	if (h.ovsdb[0]) {
@@ -86,6 +90,21 @@ static int doctor_host(const struct tool *t, struct args *a)
 	return doc_finish();
 }
 
+static bool resolve(const char *host, struct in_addr *addr)
+{
+	const struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_DGRAM };
+	struct addrinfo *found;
+
+	/* "10.1" and "300.1.1.1" are mistakes, not names */
+	if (!host[strspn(host, "0123456789.xX")])
+		return inet_pton(AF_INET, host, addr) == 1 && addr->s_addr;
+	if (getaddrinfo(host, NULL, &hints, &found))
+		return false;
+	*addr = ((const struct sockaddr_in *)found->ai_addr)->sin_addr;
+	freeaddrinfo(found);
+	return addr->s_addr != 0;
+}
+
 static int doctor_worker(const struct tool *t, struct args *a)
 {
 	const char *word = args_next(a);
@@ -97,9 +116,10 @@ static int doctor_worker(const struct tool *t, struct args *a)
 			return args_error(a, "\"%s\" is not known here; allowed: to ADDRESS", word);
 		word = args_next(a);
 		if (!word)
-			return args_error(a, "\"to\" wants the aggregator's address");
-		if (inet_pton(AF_INET, word, &to) != 1 || !to.s_addr)
-			return args_error(a, "\"%s\" is no IPv4 address, as 192.0.2.1", word);
+			return args_error(a, "\"to\" wants the aggregator's address or host name");
+		if (!resolve(word, &to))
+			return args_error(a, "\"%s\" is no IPv4 address, as 192.0.2.1, and no host with one",
+					  word);
 		ret = args_done(a);
 		if (ret)
 			return ret;
@@ -113,7 +133,7 @@ int tool_doctor(const struct tool *t, struct args *a)
 {
 	static const struct tool_cmd cmds[] = {
 		{ "host", doctor_host, "[bridge NAME] [ovsdb SOCKET] [config FILE]" },
-		{ "worker", doctor_worker, "[to ADDRESS]" },
+		{ "worker", doctor_worker, "[to HOST]" },
 	};
 
 	return tool_dispatch(t, a, "doctor", cmds, ARRAY_SIZE(cmds));

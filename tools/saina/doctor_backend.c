@@ -148,16 +148,33 @@ static void read_lists(struct doc_state *s, const struct agent_state *agent)
 		   s->jobs.n, s->workers.n, s->ports.n);
 }
 
+/* The agent knows its bridge better than a file, which it may have been started without. */
+static void adopt_bridge(struct doc_state *s, const struct saina_limits_attrs *l, const char *where)
+{
+	if (SAINA_HAS(l, SAINA_A_LIMITS_OVSDB) && !s->ovsdb_chosen)
+		strcpy(s->ovsdb, l->ovsdb);
+	if (!SAINA_HAS(l, SAINA_A_LIMITS_BRIDGE))
+		return;
+	if (!s->bridge_chosen)
+		strcpy(s->bridge, l->bridge);
+	else if (strcmp(s->bridge, l->bridge))
+		doc_report(DOC_WARN, "agent", doc_fix("saina doctor host bridge %s; or name the socket of another agent: saina -s SOCKET doctor",
+						      l->bridge),
+			   "sainad at %s serves bridge %s, not %s", where, l->bridge, s->bridge);
+}
+
 void doc_backend(struct doc_state *s)
 {
+	struct saina_limits_attrs l;
 	struct agent_state agent = { 0 };
 	const char *error;
 
 	s->ctl = connect_quiet(s->t, &error);
 	agent.ctl = connect_agent_quiet(s->t, &agent.error);
 	if (agent.ctl) {
-		agent.backend = backend_of(agent.ctl);
+		agent.backend = limits_of(agent.ctl, &l) ? 0 : l.plane;
 		snprintf(agent.where, sizeof(agent.where), "%s", saina_ctl_peer(agent.ctl));
+		adopt_bridge(s, &l, agent.where);
 	}
 	if (access(MODULE, F_OK))
 		report_module_absent(&agent);

@@ -62,38 +62,38 @@ static void check_port_hook(const struct doc_state *s, const struct link *l,
 	const struct saina_port_attrs *p = find_agent_port(s, l->ifindex);
 
 	if (p && p->mode == SAINA_PORT_MODE_TC) {
-		doc_report(DOC_OK, "port-hook", NULL, "%s: attached, tc (driver %s)", l->name, d->name);
+		doc_report_of(DOC_OK, "port-hook", l->name, NULL, "attached, tc (driver %s)", d->name);
 	} else if (p && p->mode == SAINA_PORT_MODE_NATIVE) {
-		doc_report(DOC_OK, "port-hook", NULL, "%s: attached, native XDP (driver %s)%s%s", l->name,
-			   d->name, p->text[0] ? ": " : "", p->text);
+		doc_report_of(DOC_OK, "port-hook", l->name, NULL, "attached, native XDP (driver %s)%s%s",
+			      d->name, p->text[0] ? ": " : "", p->text);
 	} else if (p && p->mode == SAINA_PORT_MODE_GENERIC) {
-		doc_report(DOC_WARN, "port-hook",
-			   doc_fix("saina port set %s hook auto (and the same in sainad's configuration)", l->name),
-			   "%s: attached, generic XDP: every packet is copied first, several times slower",
-			   l->name);
+		doc_report_of(DOC_WARN, "port-hook", l->name,
+			      "saina port set {} hook auto (and the same in sainad's configuration)",
+			      "attached, generic XDP: every packet is copied first, several times slower");
 	} else if (p) {
-		doc_report(DOC_FAIL, "port-hook",
-			   l->xdp_id ? doc_fix("another XDP program (id %u) is there: ip link set %s xdp off",
-					       l->xdp_id, l->name) :
-				    "see what sainad logged",
-			   "%s: not attached: %s", l->name, p->text[0] ? p->text : "no reason given");
+		doc_report_of(DOC_FAIL, "port-hook", l->name,
+			      l->xdp_id ? doc_fix("another XDP program (id %u) is there: ip link set {} xdp off",
+						  l->xdp_id) :
+					  "see what sainad logged",
+			      "not attached: %s", p->text[0] ? p->text : "no reason given");
 	} else if (s->ctl_ok) {
-		doc_report(DOC_WARN, "port-hook", "see what sainad logged, and whether it serves this bridge",
-			   "%s: sainad does not know this port", l->name);
+		doc_report_of(DOC_WARN, "port-hook", l->name,
+			      "see what sainad logged, and whether it serves this bridge",
+			      "sainad does not know this port");
 	} else if (l->xdp_id) {
-		doc_report(DOC_WARN, "port-hook",
-			   doc_fix("unless it is left by sainad --keep: ip link set %s xdp off", l->name),
-			   "%s: an XDP program (id %u) is attached already", l->name, l->xdp_id);
+		doc_report_of(DOC_WARN, "port-hook", l->name,
+			      "unless it is left by sainad --keep: ip link set {} xdp off",
+			      "an XDP program (id %u) is attached already", l->xdp_id);
 	} else if (d->has_features && !(d->features & DOC_XDP_BASIC)) {
-		doc_report(DOC_FAIL, "port-hook",
-			   "use a port whose driver has native XDP, or ask sainad for generic mode",
-			   "%s: driver %s has no native XDP", l->name, d->name);
+		doc_report_of(DOC_FAIL, "port-hook", l->name,
+			      "use a port whose driver has native XDP, or ask sainad for generic mode",
+			      "driver %s has no native XDP", d->name);
 	} else if (!d->has_features && !driver_has_xdp(d->name)) {
-		doc_report(DOC_SKIP, "port-hook", NULL,
-			   "%s: driver %s; the kernel does not tell whether it has native XDP (6.3 and later do)",
-			   l->name, d->name);
+		doc_report_of(DOC_SKIP, "port-hook", l->name, NULL,
+			      "driver %s; the kernel does not tell whether it has native XDP (6.3 and later do)",
+			      d->name);
 	} else {
-		doc_report(DOC_OK, "port-hook", NULL, "%s: driver %s has native XDP", l->name, d->name);
+		doc_report_of(DOC_OK, "port-hook", l->name, NULL, "driver %s has native XDP", d->name);
 	}
 }
 
@@ -101,23 +101,25 @@ static void check_port_hook(const struct doc_state *s, const struct link *l,
 static void check_port_peer(const struct doc_state *s, const struct link *l, const struct doc_driver *d)
 {
 	const struct saina_port_attrs *p = find_agent_port(s, l->ifindex);
-	bool tc = p && p->mode == SAINA_PORT_MODE_TC;
+	/* without an agent: where its hook auto would be */
+	bool tc = p ? p->mode == SAINA_PORT_MODE_TC : !s->ctl_ok && !s->userspace;
 
 	if (!d->has_features || strcmp(l->kind, "veth"))
 		return;
 	if (!(d->features & DOC_XDP_NDO_XMIT) && tc)
-		doc_report(DOC_OK, "port-redirect", NULL,
-			   "%s: stock container (GRO is off at its end): XDP redirects would not reach it, hook tc does",
-			   l->name);
+		doc_report_of(DOC_OK, "port-redirect", l->name, NULL,
+			      "stock container (GRO is off at its end): XDP redirects would not reach it, hook tc does");
+	else if (!(d->features & DOC_XDP_NDO_XMIT) && s->userspace)
+		doc_report_of(DOC_WARN, "port-redirect", l->name,
+			      "at its other end, in the container: ethtool -K eth0 gro on; then start the worker again",
+			      "stock container (GRO is off at its end) behind Open vSwitch's userspace datapath, which needs XDP: its results take the slow path through the bridge");
 	else if (!(d->features & DOC_XDP_NDO_XMIT))
-		doc_report(DOC_WARN, "port-redirect",
-			   doc_fix("hook tc, which auto is (saina port set %s hook auto, and hook in sainad's configuration); with Open vSwitch's userspace datapath, which needs XDP, at its other end: ethtool -K eth0 gro on; then start the worker again",
-				   l->name),
-			   "%s: stock container (GRO is off at its end): XDP redirects do not reach it, results take the slow path through the bridge",
-			   l->name);
+		doc_report_of(DOC_WARN, "port-redirect", l->name,
+			      "saina port set {} hook auto, which is tc (and hook in sainad's configuration); then start the worker again",
+			      "stock container (GRO is off at its end): XDP redirects do not reach it, results take the slow path through the bridge");
 	else if (!tc)
-		doc_report(DOC_OK, "port-redirect", NULL, "%s: results can be redirected to its other end",
-			   l->name);
+		doc_report_of(DOC_OK, "port-redirect", l->name, NULL,
+			      "results can be redirected to its other end");
 }
 
 static void check_port_mtu(const struct doc_state *s, const struct link *l)
@@ -129,11 +131,11 @@ static void check_port_mtu(const struct doc_state *s, const struct link *l)
 		unsigned int need = HEADERS + size * job[i].payload;
 
 		if (l->mtu < need)
-			doc_report(DOC_FAIL, "port-mtu",
-				   doc_fix("ip link set %s mtu %u (and the same at its other end), or give the job a smaller payload",
-					   l->name, need),
-				   "%s: MTU %u, but messages of job %s take %u", l->name, l->mtu,
-				   job[i].name, need);
+			doc_report_of(DOC_FAIL, "port-mtu", l->name,
+				      doc_fix("ip link set {} mtu %u (and the same at its other end), or give the job a smaller payload",
+					      need),
+				      "MTU %u, but messages of job %s take %u", l->mtu, job[i].name,
+				      need);
 	}
 }
 
@@ -143,8 +145,7 @@ static void check_port(const struct doc_state *s, const struct link *l)
 
 	doc_read_driver(l, &d);
 	if (!(l->flags & IFF_UP))
-		doc_report(DOC_WARN, "port-up", doc_fix("ip link set %s up", l->name), "%s is down",
-			   l->name);
+		doc_report_of(DOC_WARN, "port-up", l->name, "ip link set {} up", "down");
 	check_port_hook(s, l, &d);
 	check_port_peer(s, l, &d);
 	check_port_mtu(s, l);
@@ -153,23 +154,30 @@ static void check_port(const struct doc_state *s, const struct link *l)
 static void check_relayed_workers(const struct doc_state *s, const struct links *links)
 {
 	const struct saina_worker_attrs *w = s->workers.v;
+	char who[128];
 
 	for (size_t i = 0; i < s->workers.n; i++) {
 		const struct link *l = links_by_index(links, (int)w[i].ifindex);
 		const struct saina_port_attrs *p = find_agent_port(s, (int)w[i].ifindex);
 
-		if (w[i].relay && p && p->mode == SAINA_PORT_MODE_TC &&
-		    w[i].state != SAINA_WORKER_STATE_LEFT)
-			doc_report(DOC_WARN, "relayed",
-				   "give all ports of the job the same hook: saina port set PORT hook tc",
-				   "worker %u (%s) of job %s behind %s (hook tc) gets by the slow path what ports with XDP complete",
-				   w[i].id, w[i].name, w[i].job_name, p->ifname);
-		else if (w[i].relay && w[i].state != SAINA_WORKER_STATE_LEFT)
-			doc_report(DOC_WARN, "relayed",
-				   "saina port set PORT hook auto, which is tc; where XDP has to stay, in its container: ethtool -K eth0 gro on; then start the worker again",
-				   "worker %u (%s) of job %s behind %s gets its results by the slow path",
-				   w[i].id, w[i].name, w[i].job_name, l ? l->name : "a port that is gone");
+		if (!w[i].relay || w[i].state == SAINA_WORKER_STATE_LEFT)
+			continue;
+		snprintf(who, sizeof(who), "worker %u (%.31s) of job %s behind %s", w[i].id, w[i].name,
+			 w[i].job_name, l ? l->name : "a port that is gone");
+		if (p && p->mode == SAINA_PORT_MODE_TC)
+			doc_report_of(DOC_WARN, "relayed", who,
+				      "give all ports of the job the same hook: saina port set PORT hook tc",
+				      "behind hook tc, gets by the slow path what ports with XDP complete");
+		else if (s->userspace)
+			doc_report_of(DOC_WARN, "relayed", who,
+				      "in its container: ethtool -K eth0 gro on; then start the worker again",
+				      "gets its results by the slow path");
+		else
+			doc_report_of(DOC_WARN, "relayed", who,
+				      "saina port set PORT hook auto, which is tc; where XDP has to stay, in its container: ethtool -K eth0 gro on; then start the worker again",
+				      "gets its results by the slow path");
 	}
+	doc_report_group();
 }
 
 static bool uses_relay(const struct doc_state *s)
@@ -240,7 +248,7 @@ static void check_ovs_port(void *arg, const struct ovsdb_interface *i)
 	else if (!strcmp(i->type, "afxdp"))
 		doc_report(DOC_FAIL, "port", doc_fix("ovs-vsctl set interface %s type=system", i->name),
 			   "%s: type afxdp takes the XDP hook for itself", i->name);
-	else if (l)
+	else if (l && (!i->type[0] || !strcmp(i->type, "system") || !strcmp(i->type, "tap")))
 		check_port(walk->s, l);
 	else if (i->type[0] && strcmp(i->type, "system"))
 		doc_report(DOC_OK, "port", NULL, "%s: of type %s, not for workers", i->name, i->type);
@@ -249,7 +257,7 @@ static void check_ovs_port(void *arg, const struct ovsdb_interface *i)
 			   "%s is not an interface here", i->name);
 }
 
-static void check_ovs(const struct doc_state *s, const struct links *links)
+static void check_ovs(struct doc_state *s, const struct links *links)
 {
 	struct ovs_walk walk = { .s = s, .links = links };
 	struct ovsdb db = { .fd = -1 };
@@ -267,9 +275,10 @@ static void check_ovs(const struct doc_state *s, const struct links *links)
 	doc_report(DOC_OK, "ovsdb", NULL, "%s", s->ovsdb);
 	if (ovsdb_bridge(&db, s->bridge, &bridge)) {
 		doc_report(DOC_FAIL, "bridge", "name the right one: saina doctor host bridge NAME",
-			   "%s is no bridge of Open vSwitch", s->bridge);
+			   "%s is no bridge of the Open vSwitch at %s", s->bridge, s->ovsdb);
 		goto out;
 	}
+	s->userspace = bridge.userspace;
 	ovsdb_interfaces(&db, s->bridge, count_ovs_port, &walk);
 	doc_report(DOC_OK, "bridge", NULL, "%s: Open vSwitch, %s datapath, %d ports", s->bridge,
 		   bridge.userspace ? "userspace" : "kernel", walk.n);
@@ -277,6 +286,7 @@ static void check_ovs(const struct doc_state *s, const struct links *links)
 	check_snooping(s, bridge.snooping,
 		       doc_fix("ovs-vsctl set bridge %s mcast_snooping_enable=false", s->bridge));
 	ovsdb_interfaces(&db, s->bridge, check_ovs_port, &walk);
+	doc_report_group();
 out:
 	ovsdb_close(&db);
 }
@@ -309,6 +319,7 @@ static void check_linux_bridge(const struct doc_state *s, const struct links *li
 		if (links->v[i].master == br->ifindex)
 			check_port(s, &links->v[i]);
 	}
+	doc_report_group();
 }
 
 /* Names the process that has the socket of @inode open. */

@@ -45,7 +45,7 @@ unsigned long doc_buffers_need(const struct saina_job_attrs *job, bool xdp)
 	return xdp && frames > bytes ? frames : bytes;
 }
 
-/* Does a port have XDP? Assumed if no port is known. */
+/* Does a port have XDP?  If none is known: will hook auto be XDP? */
 static bool has_xdp_port(const struct doc_state *s)
 {
 	const struct saina_port_attrs *p = s->ports.v;
@@ -54,7 +54,7 @@ static bool has_xdp_port(const struct doc_state *s)
 		if (p[i].mode == SAINA_PORT_MODE_NATIVE || p[i].mode == SAINA_PORT_MODE_GENERIC)
 			return true;
 	}
-	return !s->ports.n;
+	return !s->ports.n && s->userspace;
 }
 
 void doc_buffers(const struct doc_state *s)

@@ -23,6 +23,13 @@ enum doc_verdict {
  */
 void doc_report(enum doc_verdict v, const char *check, const char *fix, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/*
+ * The same of one of many ports or workers, @subject, of which "{}" is the place in @fix.  Results
+ * that differ in the subject only become one, and are printed by doc_report_group().
+ */
+void doc_report_of(enum doc_verdict v, const char *check, const char *subject, const char *fix,
+		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+void doc_report_group(void);
 /* Prints the number of results of each kind, after the last check. Returns the exit status. */
 int doc_finish(void);
 /* Formats a fix; static storage, valid until the next call. */
@@ -55,6 +62,8 @@ struct doc_state {
 	bool ctl_ok;			/* the lists below are valid */
 	struct rpc_list jobs, workers, ports;
 	const char *config;		/* file that was read, NULL = none */
+	bool bridge_chosen, ovsdb_chosen; /* on the command line: not the agent's */
+	bool userspace;			/* Open vSwitch's userspace datapath, where hook auto is XDP */
 	char bridge[IFNAMSIZ];
 	char ovsdb[108];
 	char bpffs[256];

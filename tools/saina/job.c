@@ -53,7 +53,7 @@ static void print_policy(const struct saina_job_attrs *job)
 	out_text(HAS(K_SET) || job->controller ? "\n" : "");
 }
 
-void job_print(const struct saina_job_attrs *job)
+void job_print(const struct saina_job_attrs *job, bool show_tokens)
 {
 	const char *type = "unknown";
 
@@ -87,7 +87,7 @@ void job_print(const struct saina_job_attrs *job)
 	out_uint("dead_ms", " dead %" PRIu64 " ms", job->dead_ms);
 	out_uint("generation", " generation %" PRIu64, job->generation);
 	if (HAS(TOKEN))
-		out_str("token", " token %s", job->token);
+		out_str("token", " token %s", show_tokens ? job->token : "(hidden)");
 	/* must be 0: a slot that saw two policies is a bug, so it is shown */
 	out_uint("policy_mix", job->policy_mix ? " POLICY-MIX %" PRIu64 "\n" : "\n",
 		 job->policy_mix);
@@ -117,13 +117,13 @@ static void print_bottleneck(struct saina_ctl *agent, const struct saina_job_att
 	out_str("slow", "    %s\n", text);
 }
 
-static void print_jobs(struct saina_ctl *ctl, const struct rpc_list *list)
+static void print_jobs(const struct tool *t, struct saina_ctl *ctl, const struct rpc_list *list)
 {
 	const struct saina_job_attrs *job = list->v;
 
 	for (size_t i = 0; i < list->n; i++) {
 		out_open(NULL);
-		job_print(&job[i]);
+		job_print(&job[i], t->show_tokens);
 		if (!is_kernel(ctl))
 			print_bottleneck(ctl, &job[i]);
 		out_close();
@@ -133,6 +133,7 @@ static void print_jobs(struct saina_ctl *ctl, const struct rpc_list *list)
 static int job_show(const struct tool *t, struct args *a)
 {
 	struct saina_job_attrs req = { 0 };
+	struct tool with_tokens = *t;
 	struct saina_ctl *ctl;
 	struct rpc_list list;
 	bool one = !!args_peek(a);
@@ -141,11 +142,16 @@ static int job_show(const struct tool *t, struct args *a)
 	if (one) {
 		ret = parse_job(a, args_next(a), &req.has, SAINA_A_JOB_ID, SAINA_A_JOB_NAME,
 				&req.id, req.name);
+		if (!ret && args_peek(a) && args_matches(args_peek(a), "tokens")) {
+			with_tokens.show_tokens = true;
+			args_next(a);
+		}
 		if (!ret)
 			ret = args_done(a);
 		if (ret)
 			return ret;
 	}
+	t = &with_tokens;
 	ctl = connect_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
@@ -156,7 +162,7 @@ static int job_show(const struct tool *t, struct args *a)
 	else
 		ret = rpc_list(ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_job_class, &list);
 	if (!ret)
-		print_jobs(ctl, &list);
+		print_jobs(t, ctl, &list);
 	if (!ret && !one && !list.n)
 		out_text("no jobs (make one: saina job add NAME elements N workers N)\n");
 	rpc_list_free(&list);
@@ -165,7 +171,7 @@ static int job_show(const struct tool *t, struct args *a)
 }
 
 static const struct key add_keys[] = {
-	{ "elements", KEY_U64, SAINA_A_JOB_ELEMENTS, KEY(saina_job_attrs, elements), .min = 1,
+	{ "elements", KEY_COUNT, SAINA_A_JOB_ELEMENTS, KEY(saina_job_attrs, elements), .min = 1,
 	  .max = UINT64_MAX, .required = true, .zero = "auto" },
 	{ "workers", KEY_U8, SAINA_A_JOB_WORKERS, KEY(saina_job_attrs, workers), .min = 1,
 	  .max = SAINA_WORKERS_MAX, .required = true },
@@ -225,7 +231,7 @@ static int job_add(const struct tool *t, struct args *a)
 	ret = rpc_list_one(ctl, SAINA_CMD_JOB_NEW, &saina_job_class, &req,
 			   &saina_job_class, &list);
 	if (!ret)
-		print_jobs(ctl, &list);
+		print_jobs(t, ctl, &list);
 	rpc_list_free(&list);
 	saina_ctl_close(ctl);
 	return out_finish(ret);
@@ -276,7 +282,7 @@ static int job_del(const struct tool *t, struct args *a)
 int tool_job(const struct tool *t, struct args *a)
 {
 	static const struct tool_cmd cmds[] = {
-		{ "show", job_show, "[JOB]" },
+		{ "show", job_show, "[JOB [tokens]]" },
 		{ "list", job_show, NULL },
 		{ "add", job_add,
 		  "NAME elements N|auto workers N [id N] [payload E] [pool N] [ring R]\n"
@@ -288,6 +294,8 @@ int tool_job(const struct tool *t, struct args *a)
 		  "      [token T | token-file FILE]\n"
 		  "      [heartbeat MS] [dead MS]" },
 		{ "del", job_del, "JOB" },
+		{ "delete", job_del, NULL },
+		{ "remove", job_del, NULL },
 	};
 
 	return tool_dispatch(t, a, "job", cmds, ARRAY_SIZE(cmds));

@@ -15,6 +15,8 @@
 
 #include "tool.h"
 
+enum { OPT_SHOW_TOKENS = 256 };
+
 static const struct {
 	const char *name;
 	int (*fn)(const struct tool *t, struct args *a);
@@ -48,6 +50,7 @@ static void usage(FILE *to)
 		"                       (else $SAINA_CONTROL, else whichever is there)\n"
 		"  -n, --netns NAME     in the network namespace NAME of ip-netns(8), or of this path:\n"
 		"                       each has its own jobs in the kernel\n"
+		"  --show-tokens        tokens of jobs, which are \"(hidden)\" otherwise\n"
 		"  -V, --version        print the version\n"
 		"  -h, --help           print this\n"
 		"\n\"saina OBJECT help\" lists the commands of an object.  Objects and commands\n"
@@ -79,6 +82,7 @@ int main(int argc, char **argv)
 		{ "pretty", no_argument, NULL, 'p' },
 		{ "socket", required_argument, NULL, 's' },
 		{ "netns", required_argument, NULL, 'n' },
+		{ "show-tokens", no_argument, NULL, OPT_SHOW_TOKENS },
 		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -104,6 +108,9 @@ int main(int argc, char **argv)
 		case 'n':
 			netns = optarg;
 			break;
+		case OPT_SHOW_TOKENS:
+			t.show_tokens = true;
+			break;
 		case 'V':
 			printf("saina %s\n", SAINA_VERSION);
 			return fflush(stdout) ? EXIT_FAILURE : 0;
@@ -119,7 +126,7 @@ int main(int argc, char **argv)
 			else
 				fprintf(stderr, "saina: option \"%s\" is not known",
 					argv[optind - 1]);
-			fprintf(stderr, "; allowed: -j, -p, -s PATH, -n NETNS, -V, -h\n");
+			fprintf(stderr, "; allowed: -j, -p, -s PATH, -n NETNS, --show-tokens, -V, -h\n");
 			return EXIT_USAGE;
 		}
 	}

@@ -17,6 +17,7 @@
 struct tool {
 	enum out_mode	mode;
 	const char	*socket;	/* -s, NULL = find out */
+	bool		show_tokens;
 };
 
 struct tool_cmd {
@@ -65,6 +66,8 @@ struct saina_ctl *connect_serving_agent(void);
 bool is_kernel(const struct saina_ctl *ctl);
 /* Which backend has the jobs of @ctl: enum saina_plane, 0: unknown. */
 int backend_of(struct saina_ctl *ctl);
+/* Reads the limits, and what else the control plane says of itself.  Returns 0 or a negative errno. */
+int limits_of(struct saina_ctl *ctl, struct saina_limits_attrs *l);
 
 /* ---- rpc.c: requests and replies ---- */
 
@@ -111,7 +114,8 @@ int parse_job(const struct args *a, const char *word, __u64 *has, unsigned int a
 int parse_worker_id(const struct args *a, const char *word, __u8 *id);
 
 /* ---- printing of objects; shared by show and monitor ---- */
-void job_print(const struct saina_job_attrs *job);
+/* A token is "(hidden)" unless @show_tokens. */
+void job_print(const struct saina_job_attrs *job, bool show_tokens);
 /* Formats the bits 1 << enum saina_event_type, as "k,degraded". */
 void policy_on_text(__u32 on, char *text, size_t size);
 /*

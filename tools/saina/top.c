@@ -23,8 +23,11 @@
  */
 struct screen {
 	int from, line;
-	bool utf8, paused;
+	enum sort { BY_NUMBER, BY_LATE, BY_MISSED, BY_RATE, SORTS } sort;
+	bool utf8, paused, help;
 };
+
+static const char *const sort_names[] = { "number", "LATE ms", "MISSED", "GRADIENT/s" };
 
 static void draw_line(struct screen *s, int attrs, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
@@ -95,14 +98,35 @@ static void draw_worker(struct screen *s, const struct top_worker *w)
 
 	if (w->wait >= 0.001)
 		snprintf(wait, sizeof(wait), "%.3f s", w->wait);
-	draw_line(s, bad ? A_BOLD : A_NORMAL, "  %3u %-16.16s %-5s %5.1f%% %6.1f%% %10s %10s %7.1f %7.1f  %s", a->id,
-		  a->name, worker_state_name(a->state), 100 * w->late, 100 * w->last, wait,
-		  format_rate(w->rate, gradients), w->resent, w->drops, format_sparkline(s, &w->lates, 1, line));
+	draw_line(s, bad ? A_BOLD : A_NORMAL, "  %3u %-16.16s %-5s %5.1f%% %6.1f%% %8.1f %10s %10s %7.1f %7.1f  %s",
+		  a->id, a->name, worker_state_name(a->state), 100 * w->missed, 100 * w->last, w->late_ms, wait,
+		  format_rate(w->rate, gradients), w->resent, w->drops, format_sparkline(s, &w->misses, 1, line));
+}
+
+static double sort_key(enum sort sort, const struct top_worker *w)
+{
+	return sort == BY_LATE ? w->late_ms : sort == BY_MISSED ? w->missed : sort == BY_RATE ? w->rate : 0;
+}
+
+/* The largest first, equal ones by number.  Returns how many there are. */
+static int sort_workers(enum sort sort, const struct top_job *j, int *order)
+{
+	int n = 0, at;
+
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		if (!j->worker[w].there)
+			continue;
+		for (at = n++; at && sort_key(sort, &j->worker[order[at - 1]]) < sort_key(sort, &j->worker[w]); at--)
+			order[at] = order[at - 1];
+		order[at] = w;
+	}
+	return n;
 }
 
 static void draw_job(struct screen *s, const struct top_job *j)
 {
 	const struct saina_job_attrs *a = &j->attrs;
+	int order[SAINA_WORKERS_MAX], n;
 	char goodput[32], text[BOTTLENECK_TEXT_LEN], one[4 * SPARK_COLUMNS], two[4 * SPARK_COLUMNS], flips[32] = "-";
 
 	if (a->sfcd_observed)
@@ -118,11 +142,25 @@ static void draw_job(struct screen *s, const struct top_job *j)
 		draw_line(s, A_STANDOUT, "    %s", text);
 	if (SAINA_HAS(a, SAINA_A_JOB_TEXT))
 		draw_line(s, A_STANDOUT, "    %s", a->text);
-	draw_line(s, A_UNDERLINE, "   ID NAME             STATE   LATE    LAST       WAIT GRADIENT/s RESENT/s DROP/s  LATE SHARE");
-	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
-		if (j->worker[w].there)
-			draw_worker(s, &j->worker[w]);
+	draw_line(s, A_UNDERLINE, "   ID NAME             STATE MISSED    LAST  LATE ms       WAIT GRADIENT/s RESENT/s DROP/s  MISSED");
+	n = sort_workers(s->sort, j, order);
+	for (int i = 0; i < n; i++)
+		draw_worker(s, &j->worker[order[i]]);
 	draw_line(s, A_NORMAL, "%s", "");
+}
+
+static void draw_help(struct screen *s)
+{
+	static const char *const lines[] = {
+		"q           quit", "p           pause", "s           sort workers by the next column: number, LATE ms, MISSED, GRADIENT/s",
+		"arrows      scroll, also by pages", "?           this, and back", "",
+		"MISSED      share of its gradients that are not in their sum", "LAST        share of the sums that it completed",
+		"LATE ms     after the first worker of the round, mean of the rounds since the last sample",
+		"WAIT        how long the oldest sum has waited for it",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		draw_line(s, A_NORMAL, "%s", lines[i]);
 }
 
 static void draw(struct screen *s, const struct top *top, const char *only)
@@ -134,7 +172,9 @@ static void draw(struct screen *s, const struct top *top, const char *only)
 	strftime(clock, sizeof(clock), "%T", localtime(&now));
 	erase();
 	s->line = 0;
-	for (int i = 0; i < SAINA_JOBS_MAX; i++) {
+	if (s->help)
+		draw_help(s);
+	for (int i = 0; i < SAINA_JOBS_MAX && !s->help; i++) {
 		if (!top->job[i].there || (only && strcmp(top->job[i].attrs.name, only)))
 			continue;
 		jobs++;
@@ -143,12 +183,12 @@ static void draw(struct screen *s, const struct top *top, const char *only)
 	if (s->from > s->line - 1)
 		s->from = s->line ? s->line - 1 : 0;
 	attrset(A_REVERSE);
-	mvprintw(0, 0, "saina top  %s  %d job%s%s  q quit, p pause, arrows scroll", clock, jobs,
-		 jobs == 1 ? "" : "s", s->paused ? "  PAUSED" : "");
+	mvprintw(0, 0, "saina top  %s  %d job%s%s  by %s  q quit, p pause, s sort, ? help", clock, jobs,
+		 jobs == 1 ? "" : "s", s->paused ? "  PAUSED" : "", sort_names[s->sort]);
 	attrset(A_NORMAL);
 	if (top->error[0])
 		mvprintw(1, 0, "%s", top->error);
-	else if (!jobs)
+	else if (!jobs && !s->help)
 		mvaddstr(1, 0, only ? "there is no such job" : "no jobs (make one: saina job add NAME elements N workers N)");
 	refresh();
 }
@@ -165,6 +205,12 @@ static bool read_keys(struct screen *s)
 			return false;
 		case 'p':
 			s->paused = !s->paused;
+			break;
+		case 's':
+			s->sort = (s->sort + 1) % SORTS;
+			break;
+		case '?':
+			s->help = !s->help;
 			break;
 		case KEY_DOWN:
 			s->from++;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctl/lateness.h"
 #include "top_data.h"
 
 #define DECAY 0.9 /* weight of a sample when the next one is taken */
@@ -89,17 +90,20 @@ static void update_worker_rates(struct top_job *j, struct top_worker *w, int id,
 	__u64 due = (__u64)(j->attrs.round - j->round_before) * j->attrs.segments;
 
 	w->wait = j->bottleneck.wait_us[id] / 1e6;
+	w->late_ms = saina_lateness_ms(w->attrs.arrival_us, w->attrs.arrivals, w->arrival_us, w->arrivals);
+	w->arrivals = w->attrs.arrivals;
+	w->arrival_us = w->attrs.arrival_us;
 	if (w->known && j->known) {
 		w->rate = in_time / dt;
 		/*
 		 * gradients due and not in a sum were late or not sent; those of the open round may
 		 * still be in time
 		 */
-		w->late = due > in_time + j->attrs.segments ? (double)(due - in_time) / due : 0;
+		w->missed = due > in_time + j->attrs.segments ? (double)(due - in_time) / due : 0;
 		w->last = sums ? (double)(w->c[SAINA_C_COMPLETED] - w->before[SAINA_C_COMPLETED]) / sums : 0;
 		w->resent = (w->c[SAINA_C_RESENT] - w->before[SAINA_C_RESENT]) / dt;
 		w->drops = (sum_drops(w->c) - sum_drops(w->before)) / dt;
-		add_sample(&w->lates, w->late);
+		add_sample(&w->misses, w->missed);
 		w->recent = DECAY * w->recent + w->c[SAINA_C_COMPLETED] - w->before[SAINA_C_COMPLETED];
 	}
 	w->known = true;

@@ -14,17 +14,19 @@ struct history {
 };
 
 /**
- * struct top_worker - changes since the previous sample: @late is the share of late gradients,
+ * struct top_worker - changes since the previous sample: @missed is the share of gradients not in their sum,
  * @rate gradients in time per second, @last the share of sums that it completed
  */
 struct top_worker {
 	bool there;
 	struct saina_worker_attrs attrs;
 	__u64 c[SAINA_C_N], before[SAINA_C_N];
-	double late, rate, last, wait, drops, resent;
+	double missed, rate, last, wait, drops, resent;
+	double late_ms;	/* after the first of each round */
+	__u64 arrivals, arrival_us;	/* at the previous sample */
 	double recent;	/* sums that it completed, decaying with age */
 	bool known;	/* @before is valid */
-	struct history lates;
+	struct history misses;
 };
 
 struct top_job {

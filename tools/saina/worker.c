@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/lateness.h"
 #include "tool.h"
 
 #define HAS(A) SAINA_HAS(w, SAINA_A_WORKER_##A)
@@ -25,7 +26,7 @@ static void print_arrivals(const struct saina_worker_attrs *w)
 	out_open("arrivals");
 	out_uint("rounds", "    arrivals of %" PRIu64 " rounds:", w->arrivals);
 	out_uint("sum_us", NULL, w->arrival_us);
-	out_float("mean_ms", " mean %.3f ms late,", w->arrivals ? (double)w->arrival_us / w->arrivals / 1000 : 0);
+	out_float("mean_ms", " mean %.3f ms late,", saina_lateness_ms(w->arrival_us, w->arrivals, 0, 0));
 	out_float("last_ms", " last %.3f ms\n", (double)w->arrival_last_us / 1000);
 	/* bucket 0: 0 us, bucket i: 2^(i-1)..2^i - 1 us */
 	out_array("hist");
@@ -184,6 +185,8 @@ int tool_worker(const struct tool *t, struct args *a)
 		{ "list", worker_show, NULL },
 		{ "set", worker_set, "JOB WORKER state alive|slow|dead|left" },
 		{ "del", worker_del, "JOB WORKER" },
+		{ "delete", worker_del, NULL },
+		{ "remove", worker_del, NULL },
 	};
 
 	return tool_dispatch(t, a, "worker", cmds, ARRAY_SIZE(cmds));

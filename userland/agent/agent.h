@@ -29,8 +29,20 @@
 #include "agent/peer_guard.h"
 #include "dp/dp.h"
 
+/**
+ * struct reload - what SIGHUP needs to restart the program
+ * @due: when the loop has ended
+ * @directory: where it was started, for relative paths
+ */
+struct reload {
+	bool due;
+	int directory, argc;
+	char **argv;
+};
+
 struct agent {
 	struct config cfg;
+	struct reload reload;
 	struct loop loop;
 	struct runtime runtime;
 	struct peer_guard peers;

@@ -15,6 +15,7 @@ enum {
 	OPT_CHECK,
 	OPT_CHECK_PROGRAM,
 	OPT_READY_FD,
+	OPT_RELOADED,
 	OPT_KEY, /* and on: keys of the file */
 };
 
@@ -39,6 +40,7 @@ static const struct argp_option options[] = {
 	  "say whether the kernel takes the XDP program, and do nothing else", 1 },
 	{ "ready-fd", OPT_READY_FD, "N", 0,
 	  "write \"ready\" to this descriptor when set up, and close it", 1 },
+	{ CONFIG_RELOADED + 2, OPT_RELOADED, NULL, OPTION_HIDDEN, NULL, 1 },
 	{ NULL, 0, NULL, 0, "Instead of what the configuration says:", 2 },
 	{ "bridge", OPT_KEY + 0, "NAME", 0, "the bridge", 2 },
 	{ "bridge-type", OPT_KEY + 1, "auto|ovs|linux", 0, "its kind", 2 },
@@ -84,7 +86,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_CHECK_PROGRAM:
 		args->cfg->check_program = true;
 		return 0;
+	case OPT_RELOADED:
+		args->cfg->reloaded = true;
+		return 0;
 	case OPT_READY_FD:
+		/* written to and closed before the reload */
+		if (args->cfg->reloaded)
+			return 0;
 		args->cfg->ready_fd = strtol(arg, &end, 10);
 		if (!*arg || *end || args->cfg->ready_fd < 0 ||
 		    fcntl(args->cfg->ready_fd, F_GETFD) < 0)
@@ -107,23 +115,23 @@ static const struct argp argp = {
 	.doc = "The agent of SAINA: puts the aggregation program on the ports of a bridge, admits workers and watches over them.",
 };
 
-int args_configure(struct config *cfg, int argc, char **argv)
+int args_configure(struct config *cfg, int argc, char **argv, bool again, char *text, size_t size)
 {
 	struct arguments args = { .cfg = cfg };
-	char text[320];
 	int i, ret;
 
 	config_defaults(cfg);
+	cfg->reloaded = again;
 	argp_err_exit_status = 2;
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
 	ret = config_load(cfg, cfg->file ? cfg->file : CONFIG_FILE_DEFAULT, cfg->file != NULL, text,
-			  sizeof(text));
+			  size);
 	if (!cfg->file)
 		cfg->file = CONFIG_FILE_DEFAULT;
 	for (i = 0; !ret && i < N_KEYS; i++)
 		if (args.key[i])
-			ret = config_set(cfg, key_options[i], args.key[i], text, sizeof(text));
+			ret = config_set(cfg, key_options[i], args.key[i], text, size);
 	if (ret)
-		fprintf(stderr, "sainad: %s\n", text);
+		config_free(cfg);
 	return ret;
 }

@@ -12,6 +12,8 @@
 #include "core/core.h"
 
 #define CONFIG_FILE_DEFAULT "/etc/saina/sainad.conf"
+/* First argument of a process that goes on after SIGHUP: it is in the background already. */
+#define CONFIG_RELOADED "--reloaded"
 
 #define CONFIG_PATH_MAX	  256
 #define CONFIG_SOCKET_MAX 108	/* sizeof(sockaddr_un.sun_path) */
@@ -47,6 +49,7 @@ struct config {
 
 	/* command line only */
 	const char *file;
+	bool reloaded;
 	bool daemonize;
 	bool keep;
 	bool check;
@@ -64,7 +67,10 @@ void config_free(struct config *cfg);
 /* Parses "ADDRESS:PORT", or "[ADDRESS]:PORT" for IPv6.  Return: 0 or -EINVAL. */
 int config_host_port(const char *text, char *host, size_t size, unsigned int *port);
 
-/* args.c: reads file and command line; prints errors to stderr. */
-int args_configure(struct config *cfg, int argc, char **argv);
+/*
+ * args.c: reads file and command line.  @again: as before, in a process that is ready.  A command
+ * line that makes no sense ends the process; other errors are returned, with @text.
+ */
+int args_configure(struct config *cfg, int argc, char **argv, bool again, char *text, size_t size);
 
 #endif /* AGENT_CONFIG_H */

@@ -3,6 +3,7 @@
  * between folders. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,6 +66,29 @@ static void flush_changes(void *arg)
 
 /* Signals */
 
+/* SIGHUP with a configuration that cannot be used changes nothing. */
+static bool reload_is_possible(struct agent *a)
+{
+	struct config cfg;
+	char text[320];
+	int ret;
+
+	ret = fchdir(a->reload.directory) ? -errno : 0;
+	if (ret)
+		snprintf(text, sizeof(text), "%s", strerror(-ret));
+	else
+		ret = args_configure(&cfg, a->reload.argc, a->reload.argv, true, text, sizeof(text));
+	if (a->cfg.daemonize && chdir("/"))
+		log_warn("/: %s", strerror(errno));
+	if (!ret) {
+		ret = jobs_check(&cfg, text, sizeof(text));
+		config_free(&cfg);
+	}
+	if (ret)
+		log_error("SIGHUP: going on as before: %s", text);
+	return !ret;
+}
+
 static void signal_ready(struct source *s, uint32_t events)
 {
 	struct signalfd_siginfo info;
@@ -72,6 +96,14 @@ static void signal_ready(struct source *s, uint32_t events)
 
 	if (read(s->fd, &info, sizeof(info)) != sizeof(info))
 		return;
+	if (info.ssi_signo == SIGHUP && process_reloads(&a->cfg)) {
+		if (!reload_is_possible(a))
+			return;
+		log_info("SIGHUP: restarting with the configuration as it is now; the data path goes on");
+		a->cfg.keep = a->reload.due = true;
+		a->loop.stop = true;
+		return;
+	}
 	log_info("%s: stopping%s", strsignal(info.ssi_signo),
 		 a->cfg.keep ? ", the data path stays for the next start" : "");
 	a->loop.stop = true;
@@ -85,11 +117,8 @@ static int signals_init(struct agent *a, struct source *s)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
-	/* in the foreground a hang-up of the terminal stops sainad like Ctrl-C */
-	if (!a->cfg.daemonize)
-		sigaddset(&set, SIGHUP);
-	else
-		signal(SIGHUP, SIG_IGN);
+	/* reloads; in the foreground a hang-up of the terminal stops sainad like Ctrl-C */
+	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	*s = (struct source){ .ready = signal_ready, .arg = a };
@@ -164,6 +193,8 @@ static int run(struct agent *a, int background)
 	int ret;
 
 	a->started = loop_now();
+	if (a->cfg.daemonize && a->cfg.reloaded)
+		process_background_again();
 	log_level_set(a->cfg.log_level);
 	process_limits();
 	ret = loop_init(&a->loop);
@@ -193,6 +224,10 @@ static int run(struct agent *a, int background)
 	ret = members_init(a);
 	if (ret)
 		goto err_bridge;
+	/* a port gets the program only when the UDP port, which workers need, was free */
+	ret = bridge_attach(a);
+	if (ret)
+		goto err_members;
 	ret = control_init(a);
 	if (ret)
 		goto err_members;
@@ -271,12 +306,11 @@ int main(int argc, char **argv)
 	char text[320];
 	int ret, fd = -1;
 
-	ret = args_configure(&a.cfg, argc, argv);
-	if (!ret) {
+	ret = args_configure(&a.cfg, argc, argv, false, text, sizeof(text));
+	if (!ret)
 		ret = jobs_check(&a.cfg, text, sizeof(text));
-		if (ret)
-			fprintf(stderr, "sainad: %s\n", text);
-	}
+	if (ret)
+		fprintf(stderr, "sainad: %s\n", text);
 	if (ret || a.cfg.check) {
 		if (!ret)
 			printf("%s: right\n", a.cfg.file);
@@ -293,7 +327,10 @@ int main(int argc, char **argv)
 		config_free(&a.cfg);
 		return ret;
 	}
-	if (a.cfg.daemonize) {
+	a.reload.directory = open(".", O_PATH | O_CLOEXEC);
+	a.reload.argc = argc;
+	a.reload.argv = argv;
+	if (a.cfg.daemonize && !a.cfg.reloaded) {
 		fd = process_background();
 		if (fd < 0) {
 			fprintf(stderr, "sainad: cannot go to the background: %s\n", strerror(-fd));
@@ -301,6 +338,10 @@ int main(int argc, char **argv)
 		}
 	}
 	ret = run(&a, fd);
+	if (a.reload.due) {
+		ret = process_restart(argc, argv, a.reload.directory);
+		log_error("SIGHUP: cannot restart: %s", strerror(-ret));
+	}
 	config_free(&a.cfg);
 	return ret ? 1 : 0;
 }

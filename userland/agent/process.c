@@ -58,6 +58,13 @@ int process_background(void)
 	return fd[1];
 }
 
+void process_background_again(void)
+{
+	log_to_syslog();
+	if (chdir("/"))
+		log_warn("/: %s", strerror(errno));
+}
+
 void process_detach(int background)
 {
 	int fd = open("/dev/null", O_RDWR);
@@ -97,4 +104,25 @@ void process_ready(const struct config *cfg)
 		log_warn("NOTIFY_SOCKET: %s", strerror(errno));
 	if (fd >= 0)
 		close(fd);
+}
+
+bool process_reloads(const struct config *cfg)
+{
+	return cfg->daemonize || getenv("NOTIFY_SOCKET");
+}
+
+int process_restart(int argc, char **argv, int directory)
+{
+	bool again = argc > 1 && !strcmp(argv[1], CONFIG_RELOADED);
+	char *args[argc + 2];
+	int n = 0;
+
+	args[n++] = argv[0];
+	args[n++] = CONFIG_RELOADED;
+	for (int i = again ? 2 : 1; i < argc; i++)
+		args[n++] = argv[i];
+	args[n] = NULL;
+	if (!fchdir(directory))
+		execv("/proc/self/exe", args);
+	return -errno;
 }

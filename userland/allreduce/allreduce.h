@@ -14,8 +14,21 @@ enum {
 	EXIT_WRONG = 1, EXIT_USAGE, EXIT_JOIN, EXIT_FAILED, EXIT_STALE, EXIT_UNVERIFIED,
 };
 
+/**
+ * struct sweep - all-reduces of growing sizes
+ * @begin, @end: bytes of the first and of the largest tensor; @end 0: no sweep
+ * @factor: from one size to the next
+ * @warmup, @iters: rounds of each size, those before counting and those that count
+ */
+struct sweep {
+	uint64_t begin, end;
+	double factor;
+	uint32_t warmup, iters;
+};
+
 struct args {
 	struct saina_opts o;
+	struct sweep sweep;
 	uint64_t elements;
 	uint32_t rounds;
 	enum saina_type type;
@@ -44,6 +57,14 @@ struct run {
 	uint32_t crc;
 	bool short_mask;	/* a segment without all workers */
 	bool residual_wrong;
+	/* table.c: of the present size */
+	struct row {
+		uint32_t rounds;
+		uint64_t time_us, wrong;
+	} row;
+	bool table_begun;
+	uint64_t swept;		/* elements of the present size of a sweep, 0: none yet */
+	uint64_t progress_us;	/* when progress was shown last */
 };
 
 /* Ends the program with EXIT_USAGE if they make no sense. */
@@ -61,6 +82,21 @@ int rounds_run(struct run *r);
 
 /* steps.c: the run of --steps; exit status */
 int steps_run(struct run *r);
+
+/* run.c: as stop_wait(); says every ten seconds for whom it waits */
+int run_wait(struct run *r, struct saina_req *req, uint32_t round, struct saina_call *call);
+
+/* sweep.c: sets the size of a round; does the largest one fit the job? */
+bool sweep_fits(struct run *r);
+void sweep_round(struct run *r, uint32_t round);
+
+/*
+ * table.c: a row for each size, as nccl-tests print them.  table_add(): a round of the present
+ * size; table_row(): prints its row, if it has rounds; table_progress(): on a terminal
+ */
+void table_add(struct run *r, const struct saina_call *c, uint64_t wrong);
+void table_row(struct run *r);
+void table_progress(struct run *r, uint32_t round);
 
 /* Adds a round to the account of the run, and a line to the log. */
 void report_round(struct run *r, const struct saina_call *c, uint32_t policy);

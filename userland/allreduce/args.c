@@ -10,11 +10,11 @@ enum {
 	OPT_DELAY = 256, OPT_STRAGGLE, OPT_CANCEL, OPT_BUCKETS, OPT_CONTENTS, OPT_BSP, OPT_RESTARTS,
 	OPT_UNVERIFIED, OPT_SKIP, OPT_JOIN_TIMEOUT, OPT_START_TIMEOUT, OPT_TIMEOUT, OPT_RTO_MIN,
 	OPT_WINDOW, OPT_NAME, OPT_NO_VERIFY, OPT_TOKEN_FILE, OPT_STEPS, OPT_VALUES,
-	OPT_STOP,
+	OPT_STOP, OPT_ITERS, OPT_WARMUP,
 };
 
 static const struct argp_option options[] = {
-	{ "aggregator", 'a', "ADDR[:PORT]", 0, "the aggregator", 0 },
+	{ "aggregator", 'a', "HOST[:PORT]", 0, "the aggregator", 0 },
 	{ "job", 'j', "NAME|N", 0, "job, by name or number (0)", 0 },
 	{ "worker", 'w', "N", 0, "worker, 0..63 (any)", 0 },
 	{ "token", 't', "TOKEN", 0, "of the job (that of SAINA_TOKEN, or in the file SAINA_TOKEN_FILE)", 0 },
@@ -24,6 +24,11 @@ static const struct argp_option options[] = {
 	{ "elements", 'n', "N", 0, "of the tensor (as the job has)", 0 },
 	{ "type", 'T', "int32|float32", 0, "of the tensor (float32 in jobs of floats, else int32)", 0 },
 	{ "rounds", 'r', "N", 0, "go on until round N-1 of the job is done; 0: until SIGTERM (10)", 0 },
+	{ "minbytes", 'b', "SIZE", 0, "a sweep: bytes of the first tensor, as 8, 64K or 4M (the largest's)", 0 },
+	{ "maxbytes", 'e', "SIZE", 0, "of the largest (as the job has)", 0 },
+	{ "stepfactor", 'f', "X", 0, "from one size to the next (2)", 0 },
+	{ "iters", OPT_ITERS, "N", 0, "rounds of each size of a sweep (20)", 0 },
+	{ "warmup", OPT_WARMUP, "N", 0, "rounds before them that do not count (5)", 0 },
 	{ "steps", OPT_STEPS, 0, 0, "push so many updates, each with its own contents, and compare models at the end; for any policy, summary as JSON", 0 },
 	{ "buckets", OPT_BUCKETS, "N", 0, "all-reduces a round is split into (1)", 0 },
 	{ "seed", 's', "N", 0, "of the contents, same for all workers (1)", 0 },
@@ -61,6 +66,36 @@ static double number(struct argp_state *st, const char *name, const char *arg, d
 	return x;
 }
 
+/* Bytes, maybe with K, M or G behind them: powers of 1024, at least one element. */
+static uint64_t bytes(struct argp_state *st, const char *name, const char *arg)
+{
+	static const char units[] = "KMG";
+	char *end;
+	double x = strtod(arg, &end);
+	const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+
+	for (const char *u = unit; u && u >= units; u--)
+		x *= 1024;
+	if (end == arg || (*end && (!unit || end[1])) || !(x >= 4 && x <= 1e12))
+		argp_error(st, "--%s %s: allowed are bytes from 4 to 1e12, as 65536, 64K or 4M", name, arg);
+	return (uint64_t)x;
+}
+
+/* A number, maybe with k, M or G behind it: powers of 1000. */
+static uint64_t count(struct argp_state *st, const char *name, const char *arg, double hi)
+{
+	static const char units[] = "KMG";
+	char *end;
+	double x = strtod(arg, &end);
+	const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+
+	for (const char *u = unit; u && u >= units; u--)
+		x *= 1000;
+	if (end == arg || (*end && (!unit || end[1])) || !(x >= 1 && x <= hi) || x != (double)(int64_t)x)
+		argp_error(st, "--%s %s: allowed is a whole number from 1 to %g, as 346378 or 25M", name, arg, hi);
+	return (uint64_t)x;
+}
+
 static void job(struct argp_state *st, struct saina_opts *o, const char *arg)
 {
 	o->job_name = arg[strspn(arg, "0123456789")] ? arg : NULL;
@@ -94,8 +129,13 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 	case OPT_TOKEN_FILE: a->o.token_file = arg; break;
 	case OPT_NAME: a->o.name = arg; break;
 	case 'i': a->o.interface = arg; break;
-	case 'n': a->elements = number(st, "elements", arg, 1, 1e10, true); break;
+	case 'n': a->elements = count(st, "elements", arg, 1e10); break;
 	case 'T': a->type = word(st, "type", arg, types) ? SAINA_FLOAT32 : SAINA_INT32; break;
+	case 'b': a->sweep.begin = bytes(st, "minbytes", arg); break;
+	case 'e': a->sweep.end = bytes(st, "maxbytes", arg); break;
+	case 'f': a->sweep.factor = number(st, "stepfactor", arg, 1.01, 1e6, false); break;
+	case OPT_ITERS: a->sweep.iters = number(st, "iters", arg, 1, 1e9, true); break;
+	case OPT_WARMUP: a->sweep.warmup = number(st, "warmup", arg, 0, 1e9, true); break;
 	case 'r': a->rounds = number(st, "rounds", arg, 0, 4e9, true); break;
 	case OPT_BUCKETS: a->buckets = number(st, "buckets", arg, 1, 1000, true); break;
 	case 's': a->seed = number(st, "seed", arg, 0, 4294967295.0, true); break;
@@ -131,6 +171,12 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 	case ARGP_KEY_END:
 		if (contents_are_numbers(a->contents) && (a->type != SAINA_FLOAT32 || a->steps))
 			argp_error(st, "--values are float32, and not for --steps");
+		if (a->sweep.begin && !a->sweep.end)
+			a->sweep.end = UINT64_MAX;
+		if (a->sweep.end && !a->sweep.begin)
+			a->sweep.begin = a->sweep.end;
+		if (a->sweep.end && (a->sweep.end < a->sweep.begin || a->elements || a->steps))
+			argp_error(st, "-b SIZE must not be more than -e SIZE; a sweep has no --elements and no --steps");
 		if (!a->o.aggregator)
 			argp_error(st, "--aggregator or SAINA_AGGREGATOR is needed");
 		break;
@@ -152,6 +198,7 @@ void args_parse(struct args *a, int argc, char **argv)
 {
 	*a = (struct args){
 		.o = { .size = sizeof(a->o) },
+		.sweep = { .factor = 2, .warmup = 5, .iters = 20 },
 		.rounds = 10, .seed = 1, .buckets = 1, .verify = true, .stop_ms = STOP_MS,
 	};
 	if (saina_opts_env(&a->o)) {

@@ -32,14 +32,19 @@ static int prepare(struct run *r)
 		return EXIT_USAGE;
 	}
 	r->n = r->a->elements ? r->a->elements : r->info.elements;
-	if (r->a->buckets > 1 && !r->a->elements)
+	if (r->a->sweep.end && !sweep_fits(r)) {
+		fprintf(stderr, "saina-allreduce: sizes up to %" PRIu64 " bytes: the job has %" PRIu64 " elements of 4\n",
+			r->a->sweep.end, r->info.elements);
+		return EXIT_USAGE;
+	}
+	if (r->a->buckets > 1 && !r->a->elements && !r->a->sweep.end)
 		r->n -= (uint64_t)r->a->buckets * r->info.payload;	/* room for the gaps */
 	if (!rounds_fit(r)) {
 		fprintf(stderr, "saina-allreduce: %u buckets of %" PRIu64 " elements do not fit the job's %" PRIu64 "\n",
 			r->a->buckets, r->n, r->info.elements);
 		return EXIT_USAGE;
 	}
-	r->buf = malloc(4 * r->n);
+	r->buf = malloc(4 * r->n);	/* of a sweep: its largest size */
 	r->v = (struct verify){
 		.type = r->a->type, .wire = r->info.type, .contents = r->a->contents, .seed = r->a->seed,
 		.workers = r->info.workers, .me = r->info.worker, .segments = r->info.segments,

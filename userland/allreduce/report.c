@@ -31,6 +31,7 @@ void report_summary(struct run *r, int status)
 {
 	struct saina_stats t = { .size = sizeof(t) };
 
+	table_row(r);
 	saina_get_stats(r->s, &t);
 	printf(r->a->json ?
 	       "{\"job\": %d, \"worker\": %d, \"first_round\": %u, \"rounds\": %u, \"exact\": %" PRIu64 ", \"bounded\": %" PRIu64 ", \"unverified\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"late_segments\": %" PRIu64 ", \"skipped_segments\": %" PRIu64 ", \"degraded_segments\": %" PRIu64 ", \"stale_rounds\": %" PRIu64 ", \"rounds_behind_max\": %" PRIu64 ", \"saturated\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"resent\": %" PRIu64 ", \"pulled\": %" PRIu64 ", \"asked\": %" PRIu64 ", \"results\": %" PRIu64 ", \"duplicate_results\": %" PRIu64 ", \"late_answers\": %" PRIu64 ", \"bad_messages\": %" PRIu64 ", \"rejoins\": %" PRIu64 ", \"rtt_us\": %u, \"rto_us\": %u, \"window\": %u, \"relayed\": %d, \"time_us\": %" PRIu64 ", \"crc\": \"%08x\", \"residual\": \"%s\", \"status\": %d}\n" :

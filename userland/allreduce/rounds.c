@@ -73,7 +73,7 @@ static int reduce(struct run *r, uint32_t round, struct saina_call *call)
 		if (!req[b])
 			continue;
 		c.size = sizeof(c);
-		err = stop_wait(r->s, req[b], &c, r->a->stop_ms);
+		err = run_wait(r, req[b], round, &c);
 		if (err == -EINTR)
 			return err;
 		if (err && !ret)
@@ -133,12 +133,16 @@ int rounds_run(struct run *r)
 {
 	uint32_t round = r->info.round, policy = 0;
 	struct saina_call call = { 0 };
+	uint64_t wrong;
 	int ret;
 
 	for (; !stop_asked() && (!r->a->rounds || round < r->a->rounds); round++) {
+		if (r->a->sweep.end)
+			sweep_round(r, round);
 		run_think(r);
 		if (stop_asked())
 			break;
+		table_progress(r, round);
 		ret = reduce(r, round, &call);
 		if (ret == -ESTALE && r->a->skip) {
 			r->stale++;
@@ -156,9 +160,11 @@ int rounds_run(struct run *r)
 			return ret;
 		}
 		round = call.round;	/* which others waited for, after skipping some */
+		wrong = r->v.wrong;
 		ret = check(r, &policy);
 		if (ret)
 			return ret;
+		table_add(r, &call, r->v.wrong - wrong);
 		report_round(r, &call, policy);
 		if (r->v.wrong) {
 			fprintf(stderr, "saina-allreduce: wrong sum: %s\n", r->v.what);

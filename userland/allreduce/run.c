@@ -6,6 +6,9 @@
 #include <time.h>
 #include "allreduce.h"
 
+#define WAIT_US 10000000ull /* so often it is said for whom a round waits */
+#define LOOK_MS 100	    /* so often it is looked for a signal */
+
 static double uniform(struct run *r)
 {
 	uint64_t z = (r->rng += 0x9e3779b97f4a7c15ull);
@@ -45,6 +48,41 @@ void run_think(struct run *r)
 			left = 1000;
 		run_pause(left);
 	}
+}
+
+/* Who has not come: those that are not alive are known here, a live one that computes is not. */
+static void say_waiting(struct run *r, uint32_t round)
+{
+	uint64_t all = r->info.workers == 64 ? ~0ull : (1ull << r->info.workers) - 1, missing;
+	bool one;
+
+	saina_info(r->s, &r->info);
+	missing = all & ~r->info.active;
+	one = !(missing & (missing - 1));
+	fprintf(stderr, "saina-allreduce: waits for round %u: ", round);
+	if (!missing) {
+		fprintf(stderr, "all %d ranks are alive; on the bridge's host, saina job show %d names the missing one\n",
+			r->info.workers, r->info.job);
+		return;
+	}
+	fprintf(stderr, "rank%s ", one ? "" : "s");
+	for (int w = 0, n = 0; w < 64; w++)
+		if (missing >> w & 1)
+			fprintf(stderr, "%s%d", n++ ? ", " : "", w);
+	fprintf(stderr, " %s missing\n", one ? "is" : "are");
+}
+
+int run_wait(struct run *r, struct saina_req *req, uint32_t round, struct saina_call *call)
+{
+	uint64_t next = run_now_us() + WAIT_US;
+
+	while (!stop_asked() && !saina_poll(r->s, req, LOOK_MS)) {
+		if (run_now_us() < next)
+			continue;
+		say_waiting(r, round);
+		next += WAIT_US;
+	}
+	return stop_wait(r->s, req, call, r->a->stop_ms);
 }
 
 const char *run_sentence(struct run *r, int err)

@@ -218,6 +218,23 @@ void verify_segment(struct verify *v, uint32_t segment, const struct saina_segme
 	}
 }
 
+void verify_resize(struct verify *v, uint64_t from, uint64_t to, uint32_t round)
+{
+	uint32_t first = (from + v->payload - 1) / v->payload, part = from % v->payload;
+
+	if (v->wire > SAINA_INT32 || contents_are_numbers(v->contents)) {
+		v->lost |= part != 0;
+		return;
+	}
+	for (uint32_t s = first; (uint64_t)s * v->payload < to; s++)
+		for (unsigned int w = 0; w < 64; w++)
+			*base_of(v, s, w) = round;
+	/* what is owed of a segment that was shorter is not known element by element */
+	for (unsigned int w = 0; part && w < 64; w++)
+		if (*base_of(v, first - 1, w) != round)
+			*base_of(v, first - 1, w) = UNKNOWN;
+}
+
 void verify_missed(struct verify *v)
 {
 	v->lost = true;

@@ -21,6 +21,11 @@ void verify_fill(const struct verify *v, uint32_t r, uint64_t i, void *buf, uint
 /* @out: @n elements that the result of segment @g holds. */
 void verify_segment(struct verify *v, uint32_t segment, const struct saina_segment *g,
 		    const void *out, uint32_t n);
+/*
+ * From round @round on tensors have @to elements, @from before: nobody has produced anything for
+ * the new ones.
+ */
+void verify_resize(struct verify *v, uint64_t from, uint64_t to, uint32_t round);
 /* A round whose results were never seen. */
 void verify_missed(struct verify *v);
 /* Is @res what must be left of this worker's gradients after round @last? */

@@ -13,7 +13,6 @@
 
 #include "ctl/priv.h"
 
-#define TIMEOUT_MS 15000 /* a control plane that takes longer hangs */
 
 static char open_error[512];
 
@@ -161,7 +160,7 @@ int saina_ctl_open(struct saina_ctl **out, const char *path, const char **error)
 		return -ENOMEM;
 	}
 	ctl->last = &ctl->first;
-	ctl->timeout_ms = TIMEOUT_MS;
+	ctl->timeout_ms = SAINA_CTL_TIMEOUT_MS;
 	ctl->fd = -1;
 	if (!path || !*path)
 		path = getenv("SAINA_CONTROL");

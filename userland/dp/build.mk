@@ -8,8 +8,6 @@ DP_OBJS	  := $(call objs,$(addprefix userland/dp/,base.c map.c prog.c xdp.c tc.c
 		fanout.c job.c shm.c group.c read.c publish.c event.c delay.c attach.c open.c) \
 		$(addprefix userland/net/,tc.c links.c request.c))
 
-$(DP_OBJS): CPPFLAGS += -DSAINA_PREFIX='"$(PREFIX)"'
-
 $(DP_LIB): $(DP_OBJS)
 	rm -f $@
 	$(AR) rcs $@ $^

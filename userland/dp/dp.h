@@ -18,7 +18,7 @@ struct saina_dp;
 /**
  * struct saina_dp_opts
  * @object: path of saina_xdp.bpf.o; NULL: $SAINA_BPF_OBJECT, the program's directory,
- *	PREFIX/lib/saina.  The tc hook requires saina_tc.bpf.o in the same directory
+ *	../lib/saina from there.  The tc hook requires saina_tc.bpf.o in the same directory
  * @pin_dir: existing directory on bpffs in which maps, programs and links are pinned;
  *	NULL: nothing is pinned.  A data path that is pinned there is taken over
  * @fresh: stop and remove what is pinned there instead of taking it over

@@ -9,10 +9,6 @@
 #include <unistd.h>
 #include "dp/priv.h"
 
-#ifndef SAINA_PREFIX
-#define SAINA_PREFIX "/usr/local"
-#endif
-
 #define OBJECT_NAME	"saina_xdp.bpf.o"
 #define TC_NAME		"saina_tc"	/* its object's name has this for saina_xdp */
 
@@ -53,7 +49,7 @@ static int libbpf_print(enum libbpf_print_level level, const char *fmt, va_list 
 static int map_object_find(struct saina_dp *dp)
 {
 	const char *env = getenv("SAINA_BPF_OBJECT");
-	char self[PATH_MAX / 2];
+	char self[PATH_MAX / 2], *dir;
 	ssize_t n;
 
 	if (dp->opts.object || env) {
@@ -65,19 +61,19 @@ static int map_object_find(struct saina_dp *dp)
 			       strerror(errno));
 	}
 	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n > 0) {
-		self[n] = 0;
-		snprintf(dp->object, sizeof(dp->object), "%s/%s", dirname(self), OBJECT_NAME);
-		if (!access(dp->object, R_OK))
-			return 0;
-	}
-	snprintf(dp->object, sizeof(dp->object), "%s/lib/saina/%s", SAINA_PREFIX, OBJECT_NAME);
+	self[n > 0 ? n : 0] = 0;
+	dir = dirname(self);
+	snprintf(dp->object, sizeof(dp->object), "%s/%s", dir, OBJECT_NAME);
+	if (!access(dp->object, R_OK))
+		return 0;
+	/* as installed: PREFIX/sbin/sainad and PREFIX/lib/saina, wherever PREFIX is */
+	snprintf(dp->object, sizeof(dp->object), "%s/../lib/saina/%s", dir, OBJECT_NAME);
 	if (!access(dp->object, R_OK))
 		return 0;
 	return dp_fail(
 		dp, -ENOENT,
-		"%s is neither beside the program nor in %s/lib/saina; install it or set SAINA_BPF_OBJECT",
-		OBJECT_NAME, SAINA_PREFIX);
+		"%s is neither in %s nor in %s/../lib/saina; install it or set SAINA_BPF_OBJECT",
+		OBJECT_NAME, dir, dir);
 }
 
 /* The variant for saina.ko is in the same directory. */

@@ -8,6 +8,7 @@ LIBSAINA_SRC	:= $(addprefix userland/lib/,open.c env.c allreduce.c step.c reques
 		   $(addprefix gradient/,gradient.c residual.c move.c quant.c quant_select.c quant_avx2.c quant_avx512.c half.c) \
 		   $(addprefix session/,session.c state.c timeout.c check.c) wire/check.c shm/shm.c $(addprefix net/,socket.c recv.c send.c))
 LIBSAINA_OBJ	:= $(call objs,$(LIBSAINA_SRC))
+LDCONFIG	?= ldconfig
 LIBSAINA_SO	:= libsaina.so.0
 
 # Always position independent, so that the static library can go into plugins.
@@ -24,11 +25,7 @@ $(B)/$(LIBSAINA_SO): $(LIBSAINA_OBJ) userland/lib/libsaina.map
 $(B)/libsaina.so: $(B)/$(LIBSAINA_SO)
 	ln -sf $(LIBSAINA_SO) $@
 
-$(B)/saina.pc: userland/lib/saina.pc.in VERSION
-	@mkdir -p $(@D)
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $< > $@
-
-ALL += $(B)/libsaina.a $(B)/libsaina.so $(B)/saina.pc
+ALL += $(B)/libsaina.a $(B)/libsaina.so
 
 # What abi_test.sh compares the library with: its binary interface, as of the last time that
 # somebody decided to change it.
@@ -37,12 +34,13 @@ abi: $(B)/$(LIBSAINA_SO)
 .PHONY: abi
 
 install: install-lib
-install-lib: $(B)/libsaina.a $(B)/libsaina.so $(B)/saina.pc
+install-lib: $(B)/libsaina.a $(B)/libsaina.so
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(B)/libsaina.a $(DESTDIR)$(PREFIX)/lib/
 	install -m 755 $(B)/$(LIBSAINA_SO) $(DESTDIR)$(PREFIX)/lib/
 	ln -sf $(LIBSAINA_SO) $(DESTDIR)$(PREFIX)/lib/libsaina.so
-	install -m 644 $(B)/saina.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' userland/lib/saina.pc.in | \
+		install -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/pkgconfig/saina.pc
 	install -m 644 userland/lib/saina.h $(DESTDIR)$(PREFIX)/include/
-	[ -n "$(DESTDIR)" ] || ldconfig
+	[ -n "$(DESTDIR)" ] || $(LDCONFIG)
 .PHONY: install-lib

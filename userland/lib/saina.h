@@ -45,7 +45,7 @@ enum saina_result_op {
 /**
  * struct saina_opts - how to join; zero what you do not care about
  * @size: sizeof(struct saina_opts), for binary compatibility
- * @aggregator: "ADDRESS[:PORT]" of the aggregator, PORT being the control port
+ * @aggregator: "HOST[:PORT]" of the aggregator, HOST being a name or IPv4 address, PORT being the control port
  * @job: identifier of the job, 0..255, unless there is @job_name
  * @worker: wanted identifier, 0..63, or -1 for any
  * @token: the job's token; NULL: that of @token_file, else of $SAINA_TOKEN, else of the file

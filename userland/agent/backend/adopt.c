@@ -25,7 +25,7 @@ void saina_job_read(const struct saina_job_attrs *a, struct saina_job *job)
 	job->heartbeat_ms = a->heartbeat_ms;
 	job->dead_ms = a->dead_ms;
 	job->pool = a->pool;
-	job->ring = a->ring;
+	job->ring = job->ring_most = a->ring;
 	job->elements = a->elements;
 	job->generation = a->generation;
 	job->segments = a->segments;

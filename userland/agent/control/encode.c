@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/control/encode.h"
+#include "agent/ports/ports.h"
 #include "core/show.h"
 #include "ctl/obj.h"
 
@@ -196,6 +197,9 @@ void encode_limits(struct msg *m, struct agent *a)
 	struct saina_limits_attrs o;
 
 	saina_limits_show(a->jobs->core, a->backend->ops->owner, &o);
+	SAINA_PUT_TEXT(&o, SAINA_A_LIMITS_BRIDGE, bridge, a->cfg.bridge);
+	if (a->bridge->ovs)
+		SAINA_PUT_TEXT(&o, SAINA_A_LIMITS_OVSDB, ovsdb, a->cfg.ovsdb);
 	saina_ctl_encode(m->nlh, &saina_limits_class, &o);
 }
 

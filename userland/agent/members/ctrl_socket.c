@@ -189,7 +189,9 @@ int ctrl_socket_init(struct agent *a)
 		ret = -errno;
 		log_error("cannot listen at %s:%d: %s%s", inet_ntoa(a->addr), SAINA_PORT_CTRL,
 			  strerror(errno),
-			  errno == EADDRNOTAVAIL ? ": the bridge does not have this address" : "");
+			  errno == EADDRNOTAVAIL ? ": the bridge does not have this address" :
+			  errno == EADDRINUSE    ? ", maybe by another sainad (saina doctor names it): no port was attached" :
+						   "");
 		close(s->fd);
 		return ret;
 	}

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent/metrics/internal.h"
+#include "ctl/lateness.h"
 
 /* What a sample describes. */
 enum scope { OF_AGENT, OF_PORT, OF_JOB, OF_WORKER };
@@ -363,6 +364,14 @@ static enum verdict worker_lateness(const struct snapshot *s, unsigned int item,
 	return EMIT;
 }
 
+static enum verdict worker_late(const struct snapshot *s, unsigned int item, unsigned int part,
+				int arg, struct sample *o)
+{
+	const struct saina_arrival *at = &s->worker[item].arrival;
+
+	return at->n ? single_value(o, part, saina_lateness_ms(at->sum_us, at->n, 0, 0)) : LAST;
+}
+
 #define GAUGE	  "gauge"
 #define COUNTER	  "counter"
 #define HISTOGRAM "histogram"
@@ -422,6 +431,7 @@ static const struct family families[] = {
 	{ "saina_worker_in_time_total", COUNTER, "gradients that are in a sum", OF_WORKER, worker_value, IN_TIME },
 	{ "saina_worker_late_total", COUNTER, "gradients that came after their sum was made, or were not sent any more because it was; counted once a second", OF_WORKER, worker_value, LATE },
 	{ "saina_worker_lateness_seconds", HISTOGRAM, "how much later than the first worker of its round this one was, by the first segment, a sample for each round in which that came; begins again when the job forms again", OF_WORKER, worker_lateness, 0 },
+	{ "saina_worker_lateness_mean_ms", GAUGE, "mean of those, as saina job show, worker show and top have it", OF_WORKER, worker_late, 0 },
 	{ "saina_worker_late_answers_total", COUNTER, "gradients that came after their sum was made, and were answered with it", OF_WORKER, worker_counter, SAINA_C_LATE },
 	{ "saina_worker_nonfinite_total", COUNTER, "gradients with a NaN or an infinity, which make their sum NaN", OF_WORKER, worker_counter, SAINA_C_NONFINITE },
 	{ "saina_worker_coarsened_total", COUNTER, "gradients that made the scale of their sum coarser, so that small values of others are rounded away", OF_WORKER, worker_counter, SAINA_C_COARSENED },

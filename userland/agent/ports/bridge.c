@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Finds the bridge, and follows its ports by rtnetlink and OVSDB. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,6 +122,7 @@ static void retry_sources(struct source *s, uint32_t events)
 static int find_bridge(struct agent *a)
 {
 	const struct link *link = links_by_name(&a->bridge->links, a->cfg.bridge);
+	char asked[160] = "Open vSwitch not asked";
 	int ret = -ENOENT;
 
 	if (a->cfg.bridge_type != BRIDGE_LINUX) {
@@ -129,38 +131,26 @@ static int find_bridge(struct agent *a)
 			a->bridge->ovs = true;
 			return 0;
 		}
-		if (a->cfg.bridge_type == BRIDGE_OVS) {
-			if (ret)
-				log_error("ovsdb: %s: %s: is Open vSwitch running?", a->cfg.ovsdb,
-					  strerror(-ret));
-			else
-				log_error(
-					"Open vSwitch has no bridge '%s': ovs-vsctl add-br %s makes it",
-					a->cfg.bridge, a->cfg.bridge);
-		}
+		snprintf(asked, sizeof(asked), "Open vSwitch at %s: %s", a->cfg.ovsdb,
+			 ret ? strerror(-ret) : "no bridge of that name");
 		if (!ret)
 			ovsdb_stop(a);
-		if (a->cfg.bridge_type == BRIDGE_OVS)
-			return ret ? ret : -ENODEV;
 	}
-	if (!link) {
-		log_error(
-			"there is no bridge '%s' here, neither in Open vSwitch (%s) nor as a Linux bridge",
-			a->cfg.bridge,
-			a->cfg.bridge_type == BRIDGE_AUTO ? a->cfg.ovsdb : "not asked");
-		return -ENODEV;
+	if (a->cfg.bridge_type == BRIDGE_OVS) {
+		log_error("%s: there is no such bridge (%s): %s", a->cfg.bridge, asked,
+			  ret ? "is Open vSwitch running, and is ovsdb its socket?"
+			      : "ovs-vsctl add-br makes one");
+		return ret ? ret : -ENODEV;
 	}
-	if (strcmp(link->kind, "bridge")) {
-		log_error("%s is no Linux bridge%s", a->cfg.bridge,
-			  a->cfg.bridge_type == BRIDGE_AUTO
-				  ? ", and Open vSwitch has none of that name"
-				  : "");
-		return -ENODEV;
-	}
-	return 0;
+	if (link && !strcmp(link->kind, "bridge"))
+		return 0;
+	log_error("%s%s (%s): --bridge names another, --ovsdb another socket of Open vSwitch",
+		  a->cfg.bridge, link ? " is no Linux bridge" : ": there is no such bridge here",
+		  asked);
+	return -ENODEV;
 }
 
-static int bridge_start(struct agent *a)
+static int bridge_find(struct agent *a)
 {
 	int ret = find_bridge(a);
 
@@ -173,6 +163,11 @@ static int bridge_start(struct agent *a)
 			a->cfg.bridge, a->cfg.bridge);
 		return -EADDRNOTAVAIL;
 	}
+	return 0;
+}
+
+int bridge_attach(struct agent *a)
+{
 	ports_sync(a);
 	if (!a->bridge->ifindex) {
 		log_error("bridge %s has no interface here: is it in another network namespace?",
@@ -196,7 +191,7 @@ int bridge_init(struct agent *a, const struct bridge_ops *ops)
 	if (!ret)
 		ret = links_start(a);
 	if (!ret)
-		ret = bridge_start(a);
+		ret = bridge_find(a);
 	if (ret)
 		bridge_uninit(a);
 	return ret;

@@ -63,7 +63,10 @@ struct bridge {
 	int n, room;
 };
 
+/* Finds the bridge and its address; attaches nothing. */
 int bridge_init(struct agent *a, const struct bridge_ops *ops);
+/* Attaches the program to the bridge's ports, and follows them from now on. */
+int bridge_attach(struct agent *a);
 void bridge_uninit(struct agent *a);
 
 /* sync.c */

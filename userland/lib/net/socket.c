@@ -5,6 +5,7 @@
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/udp.h>
 #include <arpa/inet.h>
 #include <poll.h>
@@ -35,20 +36,45 @@ __attribute__((format(printf, 3, 4))) static int set_error(struct saina_io *io, 
 	return err;
 }
 
+/* The first IPv4 address of @host, which is one or has one; 0 or EAI_*. */
+static int resolve(const char *host, struct in_addr *addr)
+{
+	const struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_DGRAM };
+	struct addrinfo *found;
+	int ret;
+
+	if (inet_pton(AF_INET, host, addr) == 1)
+		return 0;
+	/* "10.1", "0x7f.1" are addresses for getaddrinfo(), and mistakes here */
+	if (!host[strspn(host, "0123456789.xX")])
+		return EAI_NONAME;
+	ret = getaddrinfo(host, NULL, &hints, &found);
+	if (ret)
+		return ret;
+	*addr = ((const struct sockaddr_in *)found->ai_addr)->sin_addr;
+	freeaddrinfo(found);
+	return 0;
+}
+
 static int parse_address(struct saina_io *io, const char *text)
 {
 	const char *colon = text ? strchr(text, ':') : NULL;
 	unsigned long port = SAINA_PORT_CTRL;
 	size_t n = text ? colon ? (size_t)(colon - text) : strlen(text) : 0;
-	char *end;
+	char host[256], *end;
+	int ret;
 
-	if (!n || n >= sizeof(io->address))
+	if (!n || n >= sizeof(host))
 		goto bad;
-	memcpy(io->address, text, n);
-	io->address[n] = 0;
+	memcpy(host, text, n);
+	host[n] = 0;
 	io->ctrl.sin_family = io->data.sin_family = AF_INET;
-	if (inet_pton(AF_INET, io->address, &io->ctrl.sin_addr) != 1)
-		goto bad;
+	ret = resolve(host, &io->ctrl.sin_addr);
+	if (ret)
+		return set_error(io, -EINVAL,
+				 "aggregator \"%s\": is no IPv4 address, and as a host name: %s", host,
+				 gai_strerror(ret));
+	inet_ntop(AF_INET, &io->ctrl.sin_addr, io->address, sizeof(io->address));
 	if (io->ctrl.sin_addr.s_addr == htonl(INADDR_ANY) ||
 	    io->ctrl.sin_addr.s_addr == htonl(INADDR_LOOPBACK))
 		return set_error(io, -EINVAL,
@@ -68,7 +94,7 @@ static int parse_address(struct saina_io *io, const char *text)
 	return 0;
 bad:
 	return set_error(io, -EINVAL,
-			 "aggregator \"%s\": an IPv4 address is wanted, or ADDRESS:PORT%s",
+			 "aggregator \"%s\": an IPv4 address or a host name is wanted, or HOST:PORT%s",
 			 text ? text : "", text ? "" : " (the environment's SAINA_AGGREGATOR)");
 }
 

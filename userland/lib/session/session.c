@@ -21,6 +21,7 @@
 #define PROBE_NS     (40 * MSEC)
 #define PROBING_NS   (3000 * MSEC)
 #define WAITING_NS   (2000 * MSEC) /* note a job that waits for workers after this */
+#define AGAIN_NS     (10000 * MSEC) /* .. and every so often from then on */
 #define FORMING_NS   (50 * MSEC)
 
 static void set_phase(struct saina_session *j, enum saina_phase phase, uint64_t now)
@@ -142,6 +143,27 @@ static uint64_t probing_ns(const struct saina_session *j)
 	return j->gro ? PROBING_NS : SAINA_SESSION_PROBES * PROBE_NS;
 }
 
+/* Says which workers a job that does not run yet waits for. */
+static void note_missing(struct saina_session *j)
+{
+	uint64_t missing = (j->job.workers < 64 ? (1ull << j->job.workers) - 1 : ~0ull) & ~j->active;
+	bool one = !(missing & (missing - 1));
+	char ranks[200];
+	size_t len = 0;
+
+	for (int w = 0; missing >> w && len < sizeof(ranks); w++) {
+		if (missing >> w & 1)
+			len += snprintf(ranks + len, sizeof(ranks) - len, "%s%d", len ? ", " : "",
+					w);
+		if (w == 63)
+			break;
+	}
+	if (missing)
+		saina_note(&j->notes, "job %u waits for its workers: %d of %u are here; rank%s %s %s missing",
+			   j->job.id, __builtin_popcountll(j->active), j->job.workers,
+			   one ? "" : "s", ranks, one ? "is" : "are");
+}
+
 /* Returns when the next heartbeat is due, NEVER if none are. */
 static uint64_t run_heartbeats(struct saina_session *j, uint64_t now)
 {
@@ -152,10 +174,11 @@ static uint64_t run_heartbeats(struct saina_session *j, uint64_t now)
 		return NEVER;
 	if (j->phase == PHASE_FORMING && beat > FORMING_NS)
 		beat = FORMING_NS;
-	if (j->phase == PHASE_FORMING && !j->waiting && now >= j->since_ns + WAITING_NS) {
-		j->waiting = true;
-		saina_note(&j->notes, "job %u waits for its workers: %d of %u are here", j->job.id,
-			   __builtin_popcountll(j->active), j->job.workers);
+	if (j->phase == PHASE_FORMING && !j->waiting_ns)
+		j->waiting_ns = now + WAITING_NS;
+	if (j->phase == PHASE_FORMING && now >= j->waiting_ns) {
+		j->waiting_ns = now + AGAIN_NS;
+		note_missing(j);
 	}
 	if (now >= j->heartbeat_ns + beat)
 		send_short(j, SAINA_MSG_HEARTBEAT, now);

@@ -100,7 +100,7 @@ struct saina_session_msg {
  * @refused: errno of a refusal that may be temporary: JOIN is repeated
  * @again: this worker has been RUNNING before
  * @gone: LEAVE was answered
- * @waiting: the user was told that the job waits for workers
+ * @waiting_ns: when the user is told next that the job waits for workers; 0: not yet
  * @out_n: messages in @out
  * @out: messages to send, taken by saina_session_output()
  */
@@ -149,7 +149,7 @@ struct saina_session {
 	int	 refused;
 	bool	 again;
 	bool	 gone;
-	bool	 waiting;
+	uint64_t waiting_ns;
 
 	unsigned int out_n;
 	struct saina_session_msg out[4];
