@@ -46,6 +46,7 @@ TRACE_DEFINE_ENUM(SAINA_EV_PORT);
 TRACE_DEFINE_ENUM(SAINA_EV_CONTROLLER);
 TRACE_DEFINE_ENUM(SAINA_EV_WORKER_NONFINITE);
 TRACE_DEFINE_ENUM(SAINA_EV_WORKER_COARSENED);
+TRACE_DEFINE_ENUM(SAINA_EV_WORKER_BEHIND);
 
 #define saina_show_job_state(state)		\
 	__print_symbolic(state,			\
@@ -85,7 +86,8 @@ TRACE_DEFINE_ENUM(SAINA_EV_WORKER_COARSENED);
 		{ SAINA_EV_PORT, "port" },	\
 		{ SAINA_EV_CONTROLLER, "controller" },	\
 		{ SAINA_EV_WORKER_NONFINITE, "worker-nonfinite" },	\
-		{ SAINA_EV_WORKER_COARSENED, "worker-coarsened" })
+		{ SAINA_EV_WORKER_COARSENED, "worker-coarsened" },	\
+		{ SAINA_EV_WORKER_BEHIND, "worker-behind" })
 
 /* A request was refused, with this sentence. */
 TRACE_EVENT(saina_refused,

@@ -93,6 +93,9 @@ struct ctx_in {
  *	and not once for each decision
  * @less: mixed exponents: bits to shift by, less 1; likewise
  * @coarser: mixed exponents: the sum is shifted, not the input; likewise
+ * @searched: @behind and @behind_next are known
+ * @behind: live workers that are too far behind for the round to open with the present policy
+ * @behind_next: ... with the one to come
  * @k_min: least number of contributors at the deadline
  * @parts: CODED: of the gradient, else 0
  */
@@ -100,6 +103,8 @@ struct ctx_latch {
 	__u64	members;
 	__u64	opened_at;
 	__u64	deadline;
+	__u64	behind;
+	__u64	behind_next;
 	__u32	policy;
 	__u32	k;
 	__u32	flags;
@@ -111,6 +116,7 @@ struct ctx_latch {
 	__u32	action;
 	__u32	less;
 	__u32	coarser;
+	__u32	searched;
 	__u16	k_min;
 	__u16	parts;
 };
@@ -123,7 +129,8 @@ struct ctx_latch {
  * @coarsened: 1: it made the slot's block scale coarser
  * @next_round: VERDICT_STALE: of the job
  * @last: counted[segment].last[worker]
- * @mask: of the result, as are the fields down to @flags
+ * @mask: of the result, as are the fields down to @flags; VERDICT_ASK_REPLY: whom the round
+ *	waits for
  * @opened_at: of the slot that a GRAD of segment 0 was counted in or came too late for;
  *	CLOCK: when the first of the group finished that step; else 0
  * @csum: sum of its payload

@@ -86,7 +86,7 @@ static __always_inline int dispatch_ask(struct saina_ctx *c, const struct saina_
 		break;
 	SAINA_ELEMS_LIST(ASK_CASE)
 	}
-	c->out.next_round = rt->next_round;
+	round_asked(c);
 	if (c->ask.done || !round_gone(rt, c->in.round))
 		return VERDICT_ASK_REPLY;
 	return VERDICT_STALE;
@@ -210,8 +210,10 @@ static __always_inline int dispatch_data(HOOK_CTX *ctx, const struct frame *f, c
 		verdict = run_payload(ctx, c, plain, p, false);
 	}
 	c->out.verdict = verdict;
-	if (c->out.opened_at)
+	if (c->out.opened_at) {
 		lateness_record(&c->in, c->out.opened_at);
+		round_gradient(c);
+	}
 	if (c->out.verdict == VERDICT_RESULT)
 		c->out.next_k = rt->k_next;
 	else if (c->out.verdict == VERDICT_STALE)

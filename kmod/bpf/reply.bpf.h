@@ -182,6 +182,7 @@ static __always_inline void reply_sender(struct reply *a, const struct saina_ctx
 		a->hdr[0] = reply_word0(SAINA_MSG_ASK_REPLY, 0, conf->elem, c->in.job, 0);
 		a->hdr[1] = c->in.round | (__u64)c->in.segment << 32;
 		a->hdr[2] = c->in.worker << 16;
+		a->hdr[3] = c->out.mask;
 		a->hdr[4] = (__u64)c->out.next_round << 32;
 		a->words = sizeof(struct saina_ask) / 4;
 		a->csum = reply_ask_csum(&c->ask);

@@ -113,6 +113,57 @@ static __always_inline __u32 round_k(const struct saina_job_rt *rt,
 	return n;
 }
 
+/* Rounds that the slowest live worker may be behind one of policy @p. */
+static __always_inline __u32 round_lead(const struct saina_policy *p, __u32 ring)
+{
+	if (p->mode == SAINA_POLICY_BSP || p->mode == SAINA_POLICY_SSP ||
+	    p->lead == SAINA_LEAD_NONE)
+		return ~0u;
+	if (p->lead)
+		return p->lead;
+	return ring > 3 ? ring - 2 : 1;
+}
+
+/*
+ * round_find_behind() - notes who begins with the next round, and finds out who is too far behind
+ *
+ * Before rt->lock is taken, and as a global function, so that the verifier walks the loop once.
+ * The masks are for both policies that may come into force: which one does is seen under the lock.
+ */
+__noinline int round_find_behind(struct saina_ctx *c, const struct saina_job_conf *conf)
+{
+	__u64 starts, behind = 0, behind_next = 0;
+	struct saina_job_rt *rt;
+	__u32 job, r, lead, lead_next;
+
+	if (!c || !conf)
+		return 0;
+	job = c->in.job;
+	r = c->in.round;
+	rt = bpf_map_lookup_elem(&saina_rt, &job);
+	c->latch.searched = false;
+	if (!rt || rt->generation != c->in.generation || rt->next_round != r || SAINA_ROUND_MAX < r)
+		return 0;
+	lead = round_lead(&conf->policy, conf->ring);
+	lead_next = round_lead(&conf->next, conf->ring);
+	starts = round_is_fence(rt, r) ? conf->active : conf->active & ~rt->members;
+	starts |= c->in.bit;
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		__u32 at = rt->at[w];
+
+		if (starts >> w & 1 && at < r) {
+			at = r;
+			rt->at[w] = r;
+		}
+		behind |= is_above(r, (__u64)at + lead) << w;
+		behind_next |= is_above(r, (__u64)at + lead_next) << w;
+	}
+	c->latch.behind = behind & conf->active;
+	c->latch.behind_next = behind_next & conf->active;
+	c->latch.searched = true;
+	return 0;
+}
+
 /* Under rt->lock. */
 static __always_inline void round_adopt(struct saina_job_rt *rt, const struct saina_policy *target,
 					struct round_opened *o)
@@ -155,6 +206,7 @@ static __always_inline void round_open(struct saina_job_rt *rt, const struct sai
 	rt->flips = 0;
 	rt->observed = 0;
 	rt->opened_at = now;
+	rt->behind = 0;
 	k = rt->k_next;
 	/* sfcd_decide() has sent an event if it lowered k */
 	o->old_k = rt->policy.mode == SAINA_POLICY_SFCD ? k : rt->k;
@@ -213,7 +265,7 @@ __noinline int round_permit(struct saina_ctx *c, const struct saina_job_conf *co
 	struct round_opened *o;
 	struct saina_job_rt *rt;
 	__u32 job, r;
-	__u64 now;
+	__u64 now, behind;
 	int verdict = VERDICT_DROP;
 	bool may = false;
 
@@ -229,6 +281,7 @@ __noinline int round_permit(struct saina_ctx *c, const struct saina_job_conf *co
 	o = &c->opened;
 	o->policy = false;
 	o->changed = false;
+	round_find_behind(c, conf);
 
 	bpf_spin_lock(&rt->lock);
 	c->out.next_round = rt->next_round;
@@ -239,7 +292,7 @@ __noinline int round_permit(struct saina_ctx *c, const struct saina_job_conf *co
 	} else if (rt->next_round - r > 1 || r < rt->base) {
 		/* also a job that began later than this and has opened nothing */
 		verdict = VERDICT_STALE;
-	} else if (r == rt->next_round && rt->open_slots) {
+	} else if (r == rt->next_round && (rt->open_slots || !c->latch.searched)) {
 		c->out.reason = SAINA_C_ROUND_BUSY;
 	} else if (c->latch.busy == SLOT_OUT_OF_WINDOW || (r != rt->next_round && c->latch.busy)) {
 		c->out.reason = SAINA_C_SLOT_BUSY;
@@ -249,12 +302,17 @@ __noinline int round_permit(struct saina_ctx *c, const struct saina_job_conf *co
 	if (may && r == rt->next_round) {
 		round_note_events(rt, conf);
 		target = round_target(rt, conf);
-		if (!round_has_steps(target) || round_is_fence(rt, r)) {
-			round_open(rt, conf, target, now, o);
-		} else {
+		behind = target == &conf->next ? c->latch.behind_next : c->latch.behind;
+		if (round_has_steps(target) && !round_is_fence(rt, r)) {
 			round_begin_ps(rt, conf, target, o);
 			verdict = ctx_nak_mode(c, r);
 			may = false;
+		} else if (behind) {
+			rt->behind = behind;
+			c->out.reason = SAINA_C_LEAD;
+			may = false;
+		} else {
+			round_open(rt, conf, target, now, o);
 		}
 	}
 	if (may) {
@@ -307,6 +365,48 @@ static __always_inline bool round_gone(const struct saina_job_rt *rt, __u32 r)
 	__u32 next = rt->next_round;
 
 	return r < next && (next - r > 1 || r < rt->base);
+}
+
+/* The sender needs no result of an earlier round.  Without the lock: its messages come in order. */
+static __always_inline void round_reached(struct saina_job_rt *rt, const struct ctx_in *in)
+{
+	__u32 *at = &rt->at[in->worker & (SAINA_WORKERS_MAX - 1)];
+
+	if (rt->generation == in->generation && in->round <= rt->next_round && *at < in->round)
+		*at = in->round;
+}
+
+/* A GRAD of segment 0 was counted, or came too late. */
+__noinline int round_gradient(const struct saina_ctx *c)
+{
+	struct saina_job_rt *rt;
+	__u32 job;
+
+	if (!c)
+		return 0;
+	job = c->in.job;
+	rt = bpf_map_lookup_elem(&saina_rt, &job);
+	if (rt)
+		round_reached(rt, &c->in);
+	return 0;
+}
+
+/* An ASK: what the reply says of the round. */
+__noinline int round_asked(struct saina_ctx *c)
+{
+	struct saina_job_rt *rt;
+	__u32 job;
+
+	if (!c)
+		return 0;
+	job = c->in.job;
+	rt = bpf_map_lookup_elem(&saina_rt, &job);
+	if (!rt)
+		return 0;
+	round_reached(rt, &c->in);
+	c->out.next_round = rt->next_round;
+	c->out.mask = c->in.round == rt->next_round ? rt->behind : 0;
+	return 0;
 }
 
 /**

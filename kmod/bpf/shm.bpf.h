@@ -34,6 +34,7 @@ static __always_inline bool shm_doorbell_segment(struct saina_ctx *c,
 	/* segment 0 can only be the first */
 	if (!i && c->out.opened_at) {
 		lateness_record(&c->in, c->out.opened_at);
+		round_gradient(c);
 		c->out.opened_at = 0;
 	}
 	if (verdict == VERDICT_STALE || verdict == VERDICT_NAK)

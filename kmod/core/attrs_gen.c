@@ -28,6 +28,7 @@ static const struct saina_attr policy_attrs[] = {
 	ROW(policy, SAINA_A_POLICY_WINDOW, U32, window, "window"),
 	ROW(policy, SAINA_A_POLICY_GROUPS, U8, groups, "groups"),
 	ROW(policy, SAINA_A_POLICY_GROUP, BYTES, group, "group"),
+	ROW(policy, SAINA_A_POLICY_LEAD, U8, lead, "lead"),
 };
 TABLE(policy, "policy", 0);
 
@@ -160,7 +161,7 @@ static const struct saina_attr limits_attrs[] = {
 TABLE(limits, "limits", SAINA_A_LIMITS_PAD);
 
 static const struct saina_attr event_attrs[] = {
-	ROW(event, SAINA_A_EVENT_TYPE, U32, type, "type", .min = 1, .max = 14),
+	ROW(event, SAINA_A_EVENT_TYPE, U32, type, "type", .min = 1, .max = 15),
 	ROW(event, SAINA_A_EVENT_TIME, U64, time, "time"),
 	ROW(event, SAINA_A_EVENT_JOB_ID, U16, job_id, "job-id"),
 	ROW(event, SAINA_A_EVENT_JOB_NAME, STRING, job_name, "job-name"),
@@ -211,6 +212,7 @@ _Static_assert(SAINA_EV_PORT == 11, "event-type: port");
 _Static_assert(SAINA_EV_CONTROLLER == 12, "event-type: controller");
 _Static_assert(SAINA_EV_WORKER_NONFINITE == 13, "event-type: worker-nonfinite");
 _Static_assert(SAINA_EV_WORKER_COARSENED == 14, "event-type: worker-coarsened");
+_Static_assert(SAINA_EV_WORKER_BEHIND == 15, "event-type: worker-behind");
 
 const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
 	[SAINA_CMD_JOB_NEW] = {

@@ -22,6 +22,7 @@ struct saina_policy_attrs {
 	__u32 window;
 	__u8 groups;
 	__u8 group[64];
+	__u8 lead;
 };
 
 extern const struct saina_attr_class saina_policy_class;

@@ -28,28 +28,40 @@ static const char *const late_words[] = {
 	{ .name = "timeout", FIELD(timeout_us), .kind = SAINA_KEY_TIME, .min = TIMEOUT_MIN, \
 	  .max = TIMEOUT_MAX, .allowed = "must be 1ms..60s, as in 10ms, 1500us or 2s", __VA_ARGS__ }
 
+#define LEAD_MAX (SAINA_RING_MAX - 2)
+
+#define KEY_LEAD \
+	{ .name = "lead", FIELD(lead), .kind = SAINA_KEY_NUMBER, .zero = "", .quiet = 1, .min = 1, \
+	  .max = LEAD_MAX, .none = SAINA_LEAD_NONE, \
+	  .allowed = "must be 1..62 rounds, at most the job's ring - 2, or none" }
+_Static_assert(LEAD_MAX == 62, "what KEY_LEAD says is allowed");
+
 static const struct saina_policy_key fastest_keys[] = {
 	KEY_K("k", k, 0),
 	KEY_TIMEOUT(.zero = "", .quiet = 1),
 	{ .name = "kmin", FIELD(k_min), .kind = SAINA_KEY_WORKERS, .zero = "",
 	  .min = 1, .max = SAINA_WORKERS_MAX, .quiet = 1 },
 	KEY_LATE,
+	KEY_LEAD,
 };
 
 static const struct saina_policy_key timeout_keys[] = {
 	KEY_TIMEOUT(.bare = 1),
 	KEY_K("kmin", k_min, 1),
 	KEY_LATE,
+	KEY_LEAD,
 };
 
 static const struct saina_policy_key external_keys[] = {
 	KEY_K("k0", k, 0),
 	KEY_LATE,
+	KEY_LEAD,
 };
 
 static const struct saina_policy_key coded_keys[] = {
 	{ .name = "s", FIELD(spread), .kind = SAINA_KEY_NUMBER, .min = 1, .max = 7,
 	  .allowed = "must be 1..7 (s + 1 workers compute the same part)" },
+	KEY_LEAD,
 };
 
 static const struct saina_policy_key ssp_keys[] = {
@@ -79,6 +91,7 @@ static const struct saina_policy_key sfcd_keys[] = {
 	  .min = 1, .max = 64, .preset = 32,
 	  .allowed = "must be 1, 2, 4, 8, 16, 32 or 64 elements" },
 	KEY_LATE,
+	KEY_LEAD,
 	{ .name = "parity", FIELD(flags), .kind = SAINA_KEY_FLAG,
 	  .max = SAINA_POLICY_F_PARITY, .quiet = 1 },
 	{ .name = "down", FIELD(flags), .kind = SAINA_KEY_FLAG,
@@ -265,7 +278,8 @@ int saina_policy_value_check(const struct saina_policy_key *key, unsigned int va
 {
 	unsigned int max = key->max;
 
-	if (key->kind == SAINA_KEY_GROUPS || (!value && key->zero))
+	if (key->kind == SAINA_KEY_GROUPS || (!value && key->zero) ||
+	    (key->none && value == key->none))
 		return 0;
 	if (key->kind == SAINA_KEY_WORKERS && workers)
 		max = workers;
@@ -336,6 +350,36 @@ int saina_policy_check(const struct saina_policy *p, int workers, struct saina_c
 	return row->check ? row->check(p, workers, err) : 0;
 }
 
+__u32 saina_policy_lead(const struct saina_policy *p, __u32 ring)
+{
+	if (saina_policy_has_steps(p) || p->mode == SAINA_POLICY_BSP ||
+	    p->mode == SAINA_POLICY_SSP || p->lead == SAINA_LEAD_NONE)
+		return ~0u;
+	if (p->lead)
+		return p->lead;
+	return ring > 3 ? ring - 2 : 1;
+}
+
+/**
+ * saina_policy_lead_check() - does the job keep enough rounds for the policy's lead?
+ * @p: has passed saina_policy_check()
+ * @ring: rounds kept by the job
+ * @err: out on failure; may be NULL
+ *
+ * Return: 0 or -ERANGE
+ */
+int saina_policy_lead_check(const struct saina_policy *p, __u32 ring, struct saina_core_err *err)
+{
+	struct saina_policy most = *p;
+
+	most.lead = 0;
+	if (p->lead == SAINA_LEAD_NONE || p->lead <= saina_policy_lead(&most, ring))
+		return 0;
+	return saina_refuse(err, -ERANGE, SAINA_A_JOB_POLICY,
+			    "policy: lead=%u: the job keeps %u rounds (ring), so lead must be 1..%u, or none",
+			    p->lead, ring, saina_policy_lead(&most, ring));
+}
+
 /* As attributes; all but groups that the policy has not are there, too, and 0. */
 void saina_policy_show(const struct saina_policy *p, struct saina_policy_attrs *a)
 {
@@ -352,6 +396,7 @@ void saina_policy_show(const struct saina_policy *p, struct saina_policy_attrs *
 	SAINA_PUT(a, SAINA_A_POLICY_TIMEOUT_US, timeout_us, p->timeout_us);
 	SAINA_PUT(a, SAINA_A_POLICY_SPREAD, spread, p->spread);
 	SAINA_PUT(a, SAINA_A_POLICY_WINDOW, window, p->window);
+	SAINA_PUT(a, SAINA_A_POLICY_LEAD, lead, p->lead);
 	if (!p->groups)
 		return;
 	SAINA_PUT(a, SAINA_A_POLICY_GROUPS, groups, p->groups);
@@ -396,6 +441,8 @@ void saina_policy_read(const struct saina_policy_attrs *a, struct saina_policy *
 		p->spread = a->spread;
 	if (SAINA_HAS(a, SAINA_A_POLICY_WINDOW))
 		p->window = a->window;
+	if (SAINA_HAS(a, SAINA_A_POLICY_LEAD))
+		p->lead = a->lead;
 	if (SAINA_HAS(a, SAINA_A_POLICY_GROUPS))
 		p->groups = a->groups;
 	if (SAINA_HAS(a, SAINA_A_POLICY_GROUP))

@@ -37,6 +37,7 @@ enum saina_key_kind {
  * @quiet: not written while it has its preset
  * @min: least value
  * @max: largest value; FLAG: the bit
+ * @none: allowed beside min..max, and written none; 0: there is no such value
  * @preset: the value if it is not given
  */
 struct saina_policy_key {
@@ -51,6 +52,7 @@ struct saina_policy_key {
 	__u8 bare;
 	__u32 min;
 	__u32 max;
+	__u32 none;
 	__u32 preset;
 };
 
@@ -85,6 +87,11 @@ static inline int saina_policy_has_steps(const struct saina_policy *p)
 	return p->window || p->groups;
 }
 
+/* Rounds that the slowest live worker may be behind in a job with this policy, ~0: any number.  The
+ * data path follows the same rule (round_lead()).
+ */
+__u32 saina_policy_lead(const struct saina_policy *p, __u32 ring);
+
 /* Are the workers dealt to the same groups?  Without groups: to one. */
 int saina_policy_same_groups(const struct saina_policy *a, const struct saina_policy *b);
 /* Nobody says who is in which group: worker w is in group w % groups. */
@@ -103,6 +110,7 @@ int saina_policy_same(const struct saina_policy *a, const struct saina_policy *b
 int saina_policy_value_check(const struct saina_policy_key *key, unsigned int value, int workers);
 const char *saina_policy_allowed(const struct saina_policy_key *key, int workers, char *text,
 				 unsigned long size);
+int saina_policy_lead_check(const struct saina_policy *p, __u32 ring, struct saina_core_err *err);
 int saina_policy_check(const struct saina_policy *p, int workers, struct saina_core_err *err);
 
 void saina_policy_show(const struct saina_policy *p, struct saina_policy_attrs *a);

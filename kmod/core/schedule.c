@@ -81,11 +81,12 @@ static int schedule_check(__u32 from, __u32 on, struct saina_core_err *err)
 	return on & ~ON_ALLOWED ? on_refuse(err) : 0;
 }
 
-static int steps_check(const struct saina_job *job, const struct saina_policy *p,
+/* Can this job have the policy? */
+static int suits_check(const struct saina_job *job, const struct saina_policy *p,
 		       struct saina_core_err *err)
 {
 	if (!saina_policy_has_steps(p) || job->elem == SAINA_ELEM_INT32)
-		return 0;
+		return saina_policy_lead_check(p, job->ring, err);
 	return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_POLICY,
 			    "policy: job %s sums floats; %s needs a job of int32, which carries float tensors too",
 			    job->name, saina_policy_row(p->mode)->name);
@@ -118,7 +119,7 @@ static int policy_set(struct saina_core *c, struct saina_job *job,
 		saina_policy_preset(&saina_policy_rows[0], &p);
 	ret = saina_policy_check(&p, job->workers, err);
 	if (!ret)
-		ret = steps_check(job, &p, err);
+		ret = suits_check(job, &p, err);
 	if (!ret && SAINA_HAS(req, SAINA_A_JOB_POLICY_ON) && !on)
 		ret = on_refuse(err);
 	if (!ret)
@@ -199,7 +200,7 @@ int saina_job_schedule_check(const struct saina_job *job, struct saina_core_err 
 	if (job->next.mode || is_waiting(job)) {
 		ret = saina_policy_check(&job->next, job->workers, err);
 		if (!ret)
-			ret = steps_check(job, &job->next, err);
+			ret = suits_check(job, &job->next, err);
 		if (!ret)
 			ret = schedule_check(job->next_from, job->next_on, err);
 		if (!ret && job->next.seq != job->policy.seq + 1)

@@ -17,7 +17,7 @@
 #include <saina/bpf.h>
 
 /* Common nested types */
-const struct nla_policy saina_policy_nl_policy[SAINA_A_POLICY_GROUP + 1] = {
+const struct nla_policy saina_policy_nl_policy[SAINA_A_POLICY_LEAD + 1] = {
 	[SAINA_A_POLICY_MODE] = NLA_POLICY_RANGE(NLA_U8, 1, 9),
 	[SAINA_A_POLICY_LATE] = NLA_POLICY_RANGE(NLA_U8, 1, 2),
 	[SAINA_A_POLICY_K] = { .type = NLA_U8, },
@@ -32,6 +32,7 @@ const struct nla_policy saina_policy_nl_policy[SAINA_A_POLICY_GROUP + 1] = {
 	[SAINA_A_POLICY_WINDOW] = { .type = NLA_U32, },
 	[SAINA_A_POLICY_GROUPS] = { .type = NLA_U8, },
 	[SAINA_A_POLICY_GROUP] = NLA_POLICY_EXACT_LEN(64),
+	[SAINA_A_POLICY_LEAD] = { .type = NLA_U8, },
 };
 
 /* SAINA_CMD_JOB_NEW - do */

@@ -65,6 +65,9 @@ static bool same_rt(struct harness *r, unsigned int job)
 	SAME(asked);
 	SAME(happened);
 	SAME(resumed);
+	SAME(behind);
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
+		SAME(at[w]);
 #undef SAME
 	if (memcmp(&got.policy, &want->policy, sizeof(got.policy)))
 		same = harness_differs(r, "job %u rt.policy is not the one adopted\n", job);

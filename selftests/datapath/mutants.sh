@@ -194,7 +194,7 @@ else
 	mutant members-not-latched slot.bpf.h '__u64 live = h->members & in->active;' '__u64 live = in->active;'
 	mutant k-above-active round.bpf.h '	if (k > n)' '	if (0)'
 	# rounds
-	mutant rounds-overlap round.bpf.h 'if (r == rt->next_round && rt->open_slots)' 'if (0)'
+	mutant rounds-overlap round.bpf.h 'if (r == rt->next_round && (rt->open_slots || !c->latch.searched))' 'if (0)'
 	mutant far-future round.bpf.h 'r > rt->next_round ||' 'r > rt->next_round + 1 ||'
 	mutant rounds-wrap round.bpf.h ' || r > SAINA_ROUND_MAX' ''
 	mutant stale-too-late round.bpf.h 'rt->next_round - r > 1' 'rt->next_round - r > 2'
@@ -238,6 +238,15 @@ else
 	mutant schedule-forgets-deaths round.bpf.h 'if (old & ~conf->active)' 'if (0)'
 	mutant schedule-forgets-joins round.bpf.h 'if (old && conf->active & ~old)' 'if (0)'
 	mutant schedule-takes-old-events round.bpf.h '		rt->happened = 0;' '		;'
+	# how far rounds lead
+	mutant lead-not-kept round.bpf.h '} else if (behind) {' '} else if (0) {'
+	mutant lead-one-more round.bpf.h 'ring > 3 ? ring - 2 : 1' 'ring > 3 ? ring - 1 : 1'
+	mutant lead-of-the-other-policy round.bpf.h 'target == &conf->next ? c->latch.behind_next : c->latch.behind' 'c->latch.behind'
+	mutant lead-waits-for-the-dead round.bpf.h 'c->latch.behind = behind & conf->active;' 'c->latch.behind = behind;'
+	mutant lead-forgets-who-begins round.bpf.h ': conf->active & ~rt->members;' ': 0;'
+	mutant lead-without-doorbells shm.bpf.h '		round_gradient(c);' ''
+	mutant lead-without-asks round.bpf.h $'	round_reached(rt, &c->in);\n	c->out.next_round' '	c->out.next_round'
+	mutant lead-names-nobody round.bpf.h 'c->out.mask = c->in.round == rt->next_round ? rt->behind : 0;' 'c->out.mask = 0;'
 	# shared memory
 	mutant any-input shm_head.bpf.h 'return s->session == in->session && s->round == in->round && s->segment == in->segment;' 'return true;'
 	mutant input-without-session shm_head.bpf.h 's->session == in->session && ' ''
@@ -363,7 +372,7 @@ else
 	mutant fence-stops-nobody ps.bpf.h 'ps_above(1, fence)' '1'
 	mutant fence-of-the-living ps.bpf.h 'ps_select(ps_above(k->top, fence), k->top, fence);' 'fence;'
 	mutant fence-before-all-are-there ps.bpf.h ' & ~is_above(going, 0);' ';'
-	mutant ps-begins-with-the-fence round.bpf.h 'if (!round_has_steps(target) || round_is_fence(rt, r)) {' 'if (!round_has_steps(target)) {'
+	mutant ps-begins-with-the-fence round.bpf.h 'if (round_has_steps(target) && !round_is_fence(rt, r)) {' 'if (!round_has_steps(target)) {'
 	mutant ps-of-a-torn-look ps.bpf.h $' &&\n\t    !(k->fence && k->fence == base))' ')'
 	mutant fence-of-k round.bpf.h '	if (round_is_fence(rt, rt->next_round - 1))' '	if (0)'
 	mutant fence-with-parts round.bpf.h 'c->latch.parts = fence ? 0 :' 'c->latch.parts ='

@@ -102,6 +102,7 @@ static bool training_begin(struct training *t, unsigned int payload, unsigned in
 	c->policy = (struct saina_policy){
 		.seq = 1, .mode = SAINA_POLICY_SFCD, .late = SAINA_LATE_RESIDUAL, .k = 1,
 		.k_min = 1, .s_th = 500, .c_th = 5, .stride = 32, .flags = SAINA_POLICY_F_PARITY,
+		.lead = SAINA_LEAD_NONE,
 	};
 	t->samples = segments * (payload / 32);
 	t->sign = malloc(t->samples);

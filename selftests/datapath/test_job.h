@@ -28,10 +28,11 @@ static inline struct saina_policy policy_bsp(void)
 	return (struct saina_policy){ .mode = SAINA_POLICY_BSP, .late = SAINA_LATE_RESIDUAL };
 }
 
+/* Tests of slots leave workers behind: no lead. */
 static inline struct saina_policy policy_fastest(unsigned int k)
 {
 	return (struct saina_policy){ .mode = SAINA_POLICY_FASTEST, .late = SAINA_LATE_RESIDUAL,
-				      .k = k };
+				      .k = k, .lead = SAINA_LEAD_NONE };
 }
 
 static inline struct saina_policy policy_sfcd(unsigned int k0, unsigned int s_th, unsigned int c_th,
@@ -39,7 +40,7 @@ static inline struct saina_policy policy_sfcd(unsigned int k0, unsigned int s_th
 {
 	return (struct saina_policy){ .mode = SAINA_POLICY_SFCD, .late = SAINA_LATE_RESIDUAL,
 				      .k = k0, .k_min = 1, .s_th = s_th, .c_th = c_th,
-				      .stride = stride };
+				      .stride = stride, .lead = SAINA_LEAD_NONE };
 }
 
 static inline struct saina_policy policy_ssp(uint32_t window)

@@ -91,7 +91,7 @@ BAD = {
                    *({"mode": 4, "k-min": 1, "timeout-us": t} for t in (0, 1, 999, 60000001, (1 << 32) - 1)),
                    {"mode": 5}, {"mode": 5, "k": 0}, {"mode": 5, "k": 4}, {"mode": 5, "k": 1, "timeout-us": 10000},
                    {"mode": 6}, {"mode": 6, "spread": 0}, {"mode": 6, "spread": 1}, {"mode": 6, "spread": 8},
-                   {"mode": 6, "spread": 2, "k": 1},
+                   {"mode": 6, "spread": 2, "k": 1}, {"mode": 1, "lead": 2}, {"mode": 2, "k": 2, "lead": 63},
                    {"mode": 7}, {"mode": 7, "window": 65536}, {"mode": 8, "window": 5}, {"mode": 2, "k": 2, "window": 3},
                    {"mode": 9}, {"mode": 9, "groups": 0}, {"mode": 9, "groups": 4}, {"mode": 9, "groups": 255},
                    {"mode": 9, "groups": 2, "k": 1}, {"mode": 9, "groups": 2, "window": 3}, {"mode": 8, "groups": 2},

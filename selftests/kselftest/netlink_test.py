@@ -37,7 +37,7 @@ def job(**more):
 def policy(mode, **more):
     """What a reply shows of a policy, but for sfcd."""
     return {"mode": mode, "late": 1, "k": 0, "k-min": 0, "k-max": 0, "flags": 0, "s-th": 0,
-            "c-th": 0, "stride": 0, "timeout-us": 0, "spread": 0, "window": 0, **more}
+            "c-th": 0, "stride": 0, "timeout-us": 0, "spread": 0, "window": 0, "lead": 0, **more}
 
 
 worker = job
@@ -74,7 +74,7 @@ Tap.same({k: full[k] for k in ("id", "pool", "ring", "exponent", "policy", "toke
                                       "heartbeat-ms", "dead-ms", "segments")},
          {"id": 200, "pool": 16, "ring": 2, "exponent": -3,
           "policy": {"mode": SFCD, "late": 1, "k": 2, "k-min": 1, "k-max": 0, "flags": 0,
-                     "s-th": 500, "c-th": 0, "stride": 32, "timeout-us": 0, "spread": 0, "window": 0}, "token": "x" * 32,
+                     "s-th": 500, "c-th": 0, "stride": 32, "timeout-us": 0, "spread": 0, "window": 0, "lead": 0}, "token": "x" * 32,
           "heartbeat-ms": 50, "dead-ms": 60, "segments": 15}, "job-new accepts every setting")
 name, note = config.note()
 Tap.ok("token" not in note, "notifications do not carry the token")

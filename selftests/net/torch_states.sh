@@ -19,7 +19,7 @@ run_case() {
 	local name job
 	for name in "$@"; do
 		job bsp id 0 elements 700000 workers 4 token s3cret
-		job fastest id 1 elements 700000 workers 4 token s3cret policy fastest:k=3
+		job fastest id 1 elements 700000 workers 4 token s3cret policy fastest:k=3,lead=none
 		job second id 2 elements 700000 workers 4 token s3cret
 		ranks 4 "$TOP/selftests/python/states.py" "$name"
 		check "$name: all ranks end well" wait_all 240

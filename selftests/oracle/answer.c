@@ -211,6 +211,8 @@ void oracle_answer_ask(struct oracle_msg *m, const struct saina_ask *ask)
 {
 	struct saina_hdr *h = answer_header(m, SAINA_MSG_ASK_REPLY);
 
+	if (m->round == m->j->rt.next_round)
+		h->mask = m->j->rt.behind;
 	memcpy(h + 1, ask, sizeof(*ask));
 	add_headers(m, sizeof(*h) + sizeof(*ask), false);
 	oracle_count(m, SAINA_C_ASKED);

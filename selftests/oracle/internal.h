@@ -42,6 +42,12 @@ void oracle_ps_adopt(struct oracle *o, struct oracle_job *j);
 void oracle_ps_begin(struct oracle *o, struct oracle_job *j);
 /* Is @round the first one after PS mode? */
 bool oracle_is_fence(const struct oracle_job *j, uint32_t round);
+/* Section 5.1: worker @w needs no results of rounds before @round. */
+void oracle_reached(struct oracle_job *j, unsigned int w, uint32_t round);
+/* Section 5.1: notes who begins with the next round, of which worker @w has sent a gradient. */
+void oracle_note_starts(struct oracle_job *j, unsigned int w);
+/* Section 5.1: live workers that are too far behind for the next round to open. */
+uint64_t oracle_too_far_behind(const struct oracle_job *j);
 void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_members);
 void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, const struct oracle_slot *s);
 

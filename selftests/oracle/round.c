@@ -105,6 +105,40 @@ bool oracle_is_fence(const struct oracle_job *j, uint32_t round)
 	return j->rt.mode == SAINA_RT_FENCE && round == j->rt.base;
 }
 
+void oracle_reached(struct oracle_job *j, unsigned int w, uint32_t round)
+{
+	if (j->rt.at[w] < round)
+		j->rt.at[w] = round;
+}
+
+void oracle_note_starts(struct oracle_job *j, unsigned int w)
+{
+	uint32_t round = j->rt.next_round;
+	uint64_t starts = j->conf.active & ~j->rt.members;
+
+	if (oracle_is_fence(j, round))
+		starts = j->conf.active;
+	starts |= 1ull << w;
+	for (w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (starts >> w & 1)
+			oracle_reached(j, w, round);
+}
+
+uint64_t oracle_too_far_behind(const struct oracle_job *j)
+{
+	const struct saina_policy *p = oracle_target_policy(j);
+	uint32_t lead = p->lead ? p->lead : j->conf.ring > 3 ? j->conf.ring - 2 : 1;
+	uint64_t behind = 0;
+
+	if (p->mode == SAINA_POLICY_BSP || p->mode == SAINA_POLICY_SSP ||
+	    p->lead == SAINA_LEAD_NONE || oracle_is_fence(j, j->rt.next_round))
+		return 0;
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (j->conf.active >> w & 1 && (uint64_t)j->rt.at[w] + lead < j->rt.next_round)
+			behind |= 1ull << w;
+	return behind;
+}
+
 /* @old_members: of the round before */
 void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_members)
 {
@@ -121,6 +155,7 @@ void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_memb
 	rt->next_round++;
 	rt->open_slots = rt->segs_done = 0;
 	rt->flips = rt->observed = 0;
+	rt->behind = 0;
 
 	if (adopted)
 		adopt(rt, target);

@@ -175,8 +175,10 @@ static void count_gradient(struct oracle_msg *m, struct oracle_slot *h, int coun
 {
 	m->j->last[m->segment][m->w] = m->round + 1;
 	oracle_count(m, counter);
-	if (!m->segment)
+	if (!m->segment) {
 		oracle_note_arrival(m);
+		oracle_reached(m->j, m->w, m->round);
+	}
 	if (is_complete(m, h))
 		slot_finish(m, h);
 	else
@@ -263,8 +265,10 @@ static void answer_with_result(struct oracle_msg *m, const struct oracle_slot *s
 		oracle_answer_one(m, s, SAINA_F_RESEND);
 	} else {
 		oracle_count(m, SAINA_C_LATE);
-		if (!m->segment)
+		if (!m->segment) {
 			oracle_note_arrival(m);
+			oracle_reached(m->j, m->w, m->round);
+		}
 		oracle_answer_one(m, s, SAINA_F_LATE);
 	}
 }
@@ -294,7 +298,7 @@ void oracle_grad(struct oracle_msg *m)
 {
 	struct oracle_slot *h = hot_slot(m), *e = ring_entry(m);
 	struct saina_job_rt *rt = &m->j->rt;
-	uint64_t old_members = rt->members;
+	uint64_t old_members = rt->members, behind;
 
 	if (is_about(h, m) && h->meta.state == SAINA_SLOT_OPEN) {
 		if (h->meta.seen >> m->w & 1) {
@@ -319,6 +323,8 @@ void oracle_grad(struct oracle_msg *m)
 		return oracle_drop(m, SAINA_C_FUTURE);
 	if (is_stale(m))
 		return oracle_answer_stale(m);
+	if (m->round == rt->next_round)
+		oracle_note_starts(m->j, m->w);
 	if (m->round == rt->next_round && rt->open_slots)
 		return oracle_drop(m, SAINA_C_ROUND_BUSY);
 	if (h->meta.state == SAINA_SLOT_OPEN || !is_next_segment(h, m))
@@ -328,6 +334,12 @@ void oracle_grad(struct oracle_msg *m)
 		if (oracle_has_steps(oracle_target_policy(m->j)) && !oracle_is_fence(m->j, m->round)) {
 			oracle_ps_begin(m->o, m->j);
 			return oracle_answer_mode(m, rt->base);
+		}
+		behind = oracle_too_far_behind(m->j);
+		if (behind) {
+			rt->members = old_members;
+			rt->behind = behind;
+			return oracle_drop(m, SAINA_C_LEAD);
 		}
 		oracle_round_open(m->o, m->j, old_members);
 	}
@@ -358,6 +370,8 @@ void oracle_ask(struct oracle_msg *m)
 			state.due |= 1ull << i;
 	}
 	m->segment = first;
+	if (m->round <= m->j->rt.next_round)
+		oracle_reached(m->j, m->w, m->round);
 	if (!state.done && is_stale(m))
 		return oracle_answer_stale(m);
 	oracle_answer_ask(m, &state);

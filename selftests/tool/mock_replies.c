@@ -156,7 +156,8 @@ static const struct {
 	{ SAINA_EV_WORKER_JOINED, 0, 0 }, { SAINA_EV_WORKER_LEFT, 0, 0 },
 	{ SAINA_EV_WORKER_DEAD, 0, 0 },	  { SAINA_EV_WORKER_LATE, 57, 0 },
 	{ SAINA_EV_PORT, 86, 1 },	  { SAINA_EV_WORKER_NONFINITE, 12, 0 },
-	{ SAINA_EV_WORKER_COARSENED, 95, 100 }, { 999, 0, 0 },
+	{ SAINA_EV_WORKER_COARSENED, 95, 100 }, { SAINA_EV_WORKER_BEHIND, 7, 6 },
+	{ 999, 0, 0 },
 };
 
 static void event(struct nlmsghdr *nlh, int i)
@@ -166,7 +167,7 @@ static void event(struct nlmsghdr *nlh, int i)
 	U16(EVENT_JOB_ID, 17);
 	STR(EVENT_JOB_NAME, "digits");
 	if ((events[i].type >= SAINA_EV_WORKER_JOINED && events[i].type <= SAINA_EV_WORKER_LATE) ||
-	    (events[i].type >= SAINA_EV_WORKER_NONFINITE && events[i].type <= SAINA_EV_WORKER_COARSENED))
+	    (events[i].type >= SAINA_EV_WORKER_NONFINITE && events[i].type <= SAINA_EV_WORKER_BEHIND))
 		U8(EVENT_WORKER, 4);
 	U32(EVENT_ROUND, 1240 + i);
 	U8(EVENT_K, 3);

@@ -211,6 +211,7 @@ static void test_monitor(void)
 		" port job digits ifindex 86 attached",
 		" worker-nonfinite job digits worker 4 gradients 12",
 		" worker-coarsened job digits worker 4 slots 95 of 100",
+		" worker-behind job digits worker 4 rounds 7 lead 6",
 		" unknown 999 job digits",
 		" job-changed 17: digits running policy sfcd:k0=1,kmin=1,sth=0.5,cth=5,stride=32 seq 9 workers 8 active 0-3,5-6\n",
 		" job-deleted 17: digits",
@@ -220,8 +221,8 @@ static void test_monitor(void)
 		" limits-changed jobs 2 of 64 memory 24.6 MiB of 3.0 GiB memory-job 1.0 GiB at most of kernel\n",
 		NULL,
 	};
-	/* 14 events, 2 + 1 jobs, 2 + 1 workers, 2 ports, limits; in text ports take two lines */
-	const int objects = 14 + 3 + 3 + 2 + 1;
+	/* 15 events, 2 + 1 jobs, 2 + 1 workers, 2 ports, limits; in text ports take two lines */
+	const int objects = 15 + 3 + 3 + 2 + 1;
 	int rc, parsed = 0;
 	char *line, *save;
 

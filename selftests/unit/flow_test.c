@@ -85,7 +85,7 @@ static const struct kind {
 	bool (*seen)(const struct sim_result *all);
 	struct range loss, dup, burst_us, jitter_us, svc_us, slow_svc_us, host_ns, queue, slow_us;
 	struct range rounds, kills, forgets, restarts, refuse;
-	bool reorder, jump;
+	bool reorder, jump, lead;
 } kinds[] = {
 	{ "on a network without fault", any_late, .loss = { 0, 0 } },
 	{ "with 1 to 20 % lost each way", any_loss, .loss = { 1, 20 } },
@@ -99,6 +99,8 @@ static const struct kind {
 	{ "with one slow link", any_late, .svc_us = { 5, 20 }, .slow_svc_us = { 50, 500 } },
 	{ "with a worker that is rounds behind", any_stale, .loss = { 0, 10 },
 	  .slow_us = { 5000, 200000 }, .rounds = { 6, 20 } },
+	{ "with a worker that is rounds behind and waited for: no round is gone", any_late,
+	  .loss = { 0, 10 }, .slow_us = { 5000, 200000 }, .rounds = { 6, 20 }, .lead = true },
 	{ "with workers that die and come back", any_rejoin, .loss = { 0, 10 },
 	  .kills = { 1, 3 }, .rounds = { 20, 40 } },
 	{ "with sessions that the agent loses", any_loss, .loss = { 0, 10 },
@@ -142,6 +144,7 @@ static void change(struct sim_conf *c, const struct kind *k)
 	choose(&c->restarts, k->restarts);
 	c->reorder = k->reorder;
 	c->jump = k->jump;
+	c->lead = k->lead;
 	if (c->jump)
 		c->type = SAINA_FLOAT32;
 }

@@ -487,6 +487,8 @@ static void begin(struct sim *s)
 	record_init(&s->record, c, s->out->error);
 	switch_init(&s->sw, 1, PAYLOAD, elements, c->pool, c->ring);
 	switch_policy(&s->sw, c->k, c->drop_late);
+	if (c->lead)
+		switch_lead(&s->sw, 0);
 	s->sw.conf.state = SAINA_JOB_RUNNING;
 	for (unsigned int i = 0; i < c->workers; i++) {
 		s->w[i].link = (struct lib_link){.c = c, .worker = i, .rng = &s->rng};
@@ -526,8 +528,10 @@ bool sim_run(const struct sim_conf *c, struct sim_result *r)
 	r->ns = s->now;
 	for (unsigned int i = 0; i < c->workers; i++)
 		leave(s, i);
-	/* Nothing was lost, so nothing is to be sent again, however long it takes. */
-	if (!r->lost && !c->dup && !c->reorder && !c->kills && !c->forgets && !c->restarts &&
+	if (c->lead && r->stale)
+		broken(s, "%llu rounds were gone before a worker had them", (unsigned long long)r->stale);
+	/* Nothing was lost, so nothing is to be sent again, however long it takes, but what was refused. */
+	if (!c->lead && !r->lost && !c->dup && !c->reorder && !c->kills && !c->forgets && !c->restarts &&
 	    r->resent * 20 > r->sent)
 		broken(s, "nothing was lost, %llu of %llu gradients were sent again",
 		       (unsigned long long)r->resent, (unsigned long long)r->sent);

@@ -42,7 +42,7 @@
  *	@slow_svc_us: that of worker 0
  * @host_ns: processor time of a message in the switch, more and more of it
  * @think_us: of a trainer between rounds, at most; @slow_us: of worker 0
- * @k: of the policy; @drop_late: its rule
+ * @k: of the policy; @drop_late: its rule; @lead: it has the default lead, else none
  * @buckets: all-reduces a round is made of
  * @kills: workers that die and come back anew; @forgets: sessions lost by the agent;
  *	@restarts: of the whole switch
@@ -54,7 +54,7 @@ struct sim_conf {
 	uint64_t seed;
 	unsigned int workers, segments, pool, ring, rounds, k, buckets, per_batch, room;
 	enum saina_type type;
-	bool drop_late, reorder, together, jump;
+	bool drop_late, reorder, together, jump, lead;
 	double loss, dup, refuse;
 	unsigned int burst_us, delay_us, jitter_us, svc_us, slow_svc_us, queue, think_us, slow_us;
 	unsigned int host_ns;

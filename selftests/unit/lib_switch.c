@@ -51,6 +51,14 @@ void switch_policy(struct lib_switch *sw, unsigned int k, bool drop_late)
 	sw->conf.policy.mode = SAINA_POLICY_FASTEST;
 	sw->conf.policy.late = drop_late ? SAINA_LATE_DROP : SAINA_LATE_RESIDUAL;
 	sw->conf.policy.k = k;
+	sw->conf.policy.lead = SAINA_LEAD_NONE;
+	switch_publish(sw);
+}
+
+void switch_lead(struct lib_switch *sw, unsigned int lead)
+{
+	sw->conf.policy.seq++;
+	sw->conf.policy.lead = lead;
 	switch_publish(sw);
 }
 

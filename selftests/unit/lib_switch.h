@@ -30,7 +30,10 @@ void switch_publish(struct lib_switch *sw);
 /* As after a restart of the host: it knows nothing and opens @first_round first. */
 void switch_restart(struct lib_switch *sw, uint32_t first_round);
 /* An answer when @k are in, from the next round on. */
+/* fastest, with lead=none */
 void switch_policy(struct lib_switch *sw, unsigned int k, bool drop_late);
+/* The lead of that policy, as struct saina_policy has it. */
+void switch_lead(struct lib_switch *sw, unsigned int lead);
 /* Steps, as far ahead as workers like. */
 void switch_asp(struct lib_switch *sw);
 /* Worker @w is admitted, and alive. */

@@ -19,6 +19,14 @@ static void policy_change(void **state)
 	assert_int_equal(o->last.policy.mode, SAINA_POLICY_SFCD);
 	assert_refused(set_policy(o, job, "fastest:k=9", &err), -ERANGE, &err, SAINA_A_JOB_POLICY);
 	assert_int_equal(job->policy.seq, 2);
+	/* eight rounds are kept */
+	assert_int_equal(set_policy(o, job, "fastest:k=6,lead=6", &err), 0);
+	assert_refused(set_policy(o, job, "fastest:k=6,lead=7", &err), -ERANGE, &err, SAINA_A_JOB_POLICY);
+	assert_non_null(strstr(err.text, "lead must be 1..6, or none"));
+	assert_int_equal(job->policy.seq, 3);
+	assert_int_equal(o->last.policy.lead, 6);
+	assert_int_equal(set_policy(o, job, "fastest:k=6,lead=none", &err), 0);
+	assert_int_equal(o->last.policy.lead, SAINA_LEAD_NONE);
 }
 
 static void policy_canonical(void **state)
@@ -49,6 +57,12 @@ static void policy_canonical(void **state)
 		{"timeout:10ms,kmin=4", "timeout:10ms,kmin=4"},
 		{"timeout:kmin=4,timeout=2000ms", "timeout:2s,kmin=4"},
 		{"external:k0=4", "external:k0=4"},
+		{"fastest:lead=62,k=6", "fastest:k=6,lead=62"},
+		{"fastest:k=6,lead=none", "fastest:k=6,lead=none"},
+		{"sfcd:lead=1,down", "sfcd:k0=1,kmin=1,sth=0.5,cth=5,stride=32,lead=1,down"},
+		{"timeout:10ms,lead=none", "timeout:10ms,kmin=1,lead=none"},
+		{"external:k0=4,lead=6", "external:k0=4,lead=6"},
+		{"coded:s=1,lead=2", "coded:s=1,lead=2"},
 		{"coded:s=1", "coded:s=1"},
 		{"coded:s=7", "coded:s=7"},
 		{"ssp:0", "ssp:0"},
@@ -106,6 +120,14 @@ static void policy_refusals(void **state)
 		{"ssp:4294967295", "must be 0..65535"},
 		{"ssp:w=2x", "must be 0..65535"},
 		{"ssp:2,late=drop", "'late'"},
+		{"fastest:k=3,lead=0", "'lead=0': must be 1..62 rounds"},
+		{"fastest:k=3,lead=63", "'lead=63': must be 1..62 rounds"},
+		{"fastest:k=3,lead=255", "'lead=255': must be 1..62 rounds"},
+		{"fastest:k=3,lead=all", "or none"},
+		{"fastest:k=none", "'k=none'"},
+		{"ssp:2,lead=3", "'lead'"},
+		{"grouped:g=2,lead=3", "'lead'"},
+		{"bsp:lead=3", "bsp takes no settings"},
 		{"fastest", "fastest needs k"},
 		{"fastest:", "empty setting"},
 		{"fastest:k", "'k'"},
@@ -288,6 +310,9 @@ static void policy_structures(void **state)
 		  "'w=65536': must be 0..65535" },
 		{ { .mode = SAINA_POLICY_SSP, .late = 1, .window = SAINA_WINDOW_NONE },
 		  "ssp needs w, as in 'ssp:W'" },
+		{ { .mode = SAINA_POLICY_BSP, .late = 1, .lead = 3 }, "that bsp does not have" },
+		{ { .mode = SAINA_POLICY_FASTEST, .late = 1, .k = 2, .lead = 63 },
+		  "'lead=63': must be 1..62 rounds" },
 		{ { .mode = SAINA_POLICY_ASP, .late = 1, .window = 5 }, "that asp does not have" },
 		{ { .mode = SAINA_POLICY_ASP, .late = 1, .window = SAINA_WINDOW_NONE, .groups = 2 },
 		  "that asp does not have" },
@@ -317,6 +342,8 @@ static void policy_structures(void **state)
 			p.timeout_us = rng_next(&seed) % 90000000;
 		if (p.mode == SAINA_POLICY_CODED)
 			p.spread = rng_next(&seed) % 9;
+		if (p.mode != SAINA_POLICY_BSP && p.mode < SAINA_POLICY_SSP && rng_next(&seed) % 2)
+			p.lead = rng_next(&seed) % 2 ? rng_next(&seed) % 65 : SAINA_LEAD_NONE;
 		if (p.mode == SAINA_POLICY_SSP)
 			p.window = rng_next(&seed) % 70000;
 		if (p.mode == SAINA_POLICY_GROUPED) {

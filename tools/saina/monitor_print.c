@@ -79,6 +79,12 @@ static void print_coarsened(const struct saina_event_attrs *ev)
 	out_uint("slots", " of %" PRIu64, ev->b);
 }
 
+static void print_behind(const struct saina_event_attrs *ev)
+{
+	out_uint("behind", " rounds %" PRIu64, ev->a);
+	out_uint("lead", " lead %" PRIu64, ev->b);
+}
+
 static void print_port_event(const struct saina_event_attrs *ev)
 {
 	out_uint("ifindex", " ifindex %" PRIu64, ev->a);
@@ -110,6 +116,7 @@ static const struct {
 	{ SAINA_EV_CONTROLLER,		"controller",		print_controller },
 	{ SAINA_EV_WORKER_NONFINITE,	"worker-nonfinite",	print_nonfinite },
 	{ SAINA_EV_WORKER_COARSENED,	"worker-coarsened",	print_coarsened },
+	{ SAINA_EV_WORKER_BEHIND,	"worker-behind",	print_behind },
 };
 
 static void print_event(const struct saina_event_attrs *ev)

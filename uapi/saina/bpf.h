@@ -52,7 +52,7 @@
  * Version of the maps' names, types, keys, values and sizes.  Any change takes the next
  * number.  Maps pinned under another number are neither opened nor read.
  */
-#define SAINA_LAYOUT		14
+#define SAINA_LAYOUT		15
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -80,6 +80,7 @@ enum saina_policy_mode {
 
 #define SAINA_WINDOW_MAX	65535	/* of SSP */
 #define SAINA_GROUP_NONE	0xff	/* of a place that is in no group */
+#define SAINA_LEAD_NONE		0xff	/* rounds lead without a bound */
 
 enum saina_late_rule {
 	SAINA_LATE_RESIDUAL	= 1,	/* the worker keeps it and adds it next time */
@@ -110,6 +111,8 @@ enum saina_late_rule {
  * @spread: CODED: workers that compute the same part, less one
  * @groups: GROUPED: how many there are; parameter-server mode, in which the workers of a group
  *	step together; else 0
+ * @lead: FASTEST, SFCD, TIMEOUT, EXTERNAL, CODED: no round opens that is more than so many rounds
+ *	ahead of a live worker; 0: as many as the ring keeps safely; SAINA_LEAD_NONE: no bound
  * @pad: 0
  * @group: GROUPED: by worker: its group, 0..@groups-1, or SAINA_GROUP_NONE; else 0
  */
@@ -128,7 +131,8 @@ struct saina_policy {
 	__u32	window;
 	__u8	spread;
 	__u8	groups;
-	__u8	pad[6];
+	__u8	lead;
+	__u8	pad[5];
 	__u8	group[SAINA_WORKERS_MAX] __attribute__((aligned(8)));
 };
 SAINA_ASSERT(sizeof(struct saina_policy) == 96, "saina_policy is 96 bytes");
@@ -243,6 +247,9 @@ enum saina_rt_mode {
  * @happened: bits 1 << enum saina_event_type, since then
  * @resumed: SFCD with DOWN: net rounds that were not converged
  * @base: first round or step of @mode
+ * @behind: workers that were too far behind when round next_round was last refused for that; 0:
+ *	it was not
+ * @at: the last round that a worker is known to have reached; written without @lock, too
  */
 struct saina_job_rt {
 	struct bpf_spin_lock lock;
@@ -269,6 +276,8 @@ struct saina_job_rt {
 	__u32	happened;
 	__u32	resumed;
 	__u32	base;
+	__u64	behind;
+	__u32	at[SAINA_WORKERS_MAX];
 };
 
 /**
@@ -521,6 +530,7 @@ enum saina_event_type {
 	SAINA_EV_CONTROLLER	= 12,	/* the job's controller is gone: a = k that stays, 0: k0 */
 	SAINA_EV_WORKER_NONFINITE = 13,	/* a = gradients with NaN or Inf since the last one */
 	SAINA_EV_WORKER_COARSENED = 14,	/* a = slots whose scale it made coarser, b = of how many */
+	SAINA_EV_WORKER_BEHIND	= 15,	/* a = rounds, b = the lead: a round waits for it */
 };
 
 struct saina_event {

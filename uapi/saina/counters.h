@@ -69,7 +69,8 @@
 	X(REFERENCE,	"no-reference",	1, "doorbells where the worker has no input array or the job no output array") \
 	X(STAMP,	"stamp",	1, "doorbells for segments whose input is of another round or session") \
 	X(COARSENED,	"coarsened",	0, "gradients that made the block scale of their slot coarser") \
-	X(NONFINITE,	"non-finite",	0, "gradients with a NaN or an infinity, which make their result NaN")
+	X(NONFINITE,	"non-finite",	0, "gradients with a NaN or an infinity, which make their result NaN") \
+	X(LEAD,		"lead",		1, "next round while a live worker is too many rounds behind")
 
 enum saina_counter {
 #define SAINA_COUNTER_ENUM(id, name, drop, text) SAINA_C_##id,

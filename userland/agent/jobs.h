@@ -71,6 +71,7 @@ struct worker_numerics {
  * @arrived: sum of its counters at the last check
  * @arrived_at: when that last changed
  * @unheard: the log says that nothing arrives from it
+ * @behind: the log says that a round waits for it (lead)
  * @numerics: of this and earlier sessions
  *
  * Shared memory:
@@ -103,6 +104,7 @@ struct worker_aux {
 
 	uint64_t arrived, arrived_at;
 	bool unheard;
+	bool behind;
 	struct worker_numerics numerics;
 
 	uint64_t shm_session;

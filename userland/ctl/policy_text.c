@@ -108,6 +108,10 @@ static int word_value(struct word w, const struct saina_policy_key *key, unsigne
 		*out = 0;
 		return 0;
 	}
+	if (key->none && word_is(w, "none")) {
+		*out = key->none;
+		return 0;
+	}
 	switch (key->kind) {
 	case SAINA_KEY_WORD:
 		for (*out = key->min; *out <= key->max; (*out)++)
@@ -119,8 +123,9 @@ static int word_value(struct word w, const struct saina_policy_key *key, unsigne
 	case SAINA_KEY_TIME:
 		return word_time(w, out) || (key->zero && !*out) ? -EINVAL : 0;
 	default:
-		/* a key for which 0 has a meaning has a word for it, or none */
-		return word_number(w, out) || (key->zero && !*out) ? -EINVAL : 0;
+		/* a key for which 0 has a meaning has a word for it, or cannot be given as 0 */
+		return word_number(w, out) || (key->zero && !*out) ||
+				       (key->none && *out == key->none) ? -EINVAL : 0;
 	}
 }
 
@@ -340,6 +345,8 @@ static int value_print(const struct saina_policy_key *key, unsigned int value, c
 
 	if (!value && key->zero)
 		return snprintf(text, size, "%s", key->zero);
+	if (key->none && value == key->none)
+		return snprintf(text, size, "none");
 	switch (key->kind) {
 	case SAINA_KEY_FLAG:
 		return 0;

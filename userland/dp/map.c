@@ -17,11 +17,11 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* A change of one of these requires the next SAINA_LAYOUT in uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: increase SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 14, "the sizes below are those of layout 14");
+SAINA_ASSERT(SAINA_LAYOUT == 15, "the sizes below are those of layout 15");
 SAINA_ASSERT(DP_MAPS == 51, "there are other maps: increase SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
 LAYOUT_SIZE(saina_job_conf, 2304);
-LAYOUT_SIZE(saina_job_rt, 208);
+LAYOUT_SIZE(saina_job_rt, 472);
 LAYOUT_SIZE(saina_slot_meta, 64);
 LAYOUT_SIZE(saina_counted, 256);
 LAYOUT_SIZE(saina_input_head, 64);
@@ -29,7 +29,7 @@ LAYOUT_SIZE(saina_output_head, 64);
 LAYOUT_SIZE(saina_slot_lock, 64);
 LAYOUT_SIZE(saina_clock, 2680);
 LAYOUT_SIZE(saina_arrival, 224);
-LAYOUT_SIZE(saina_counters, 464);
+LAYOUT_SIZE(saina_counters, 472);
 LAYOUT_SIZE(saina_port_conf, 40);
 LAYOUT_SIZE(saina_addr, 16);
 LAYOUT_SIZE(saina_place, 12);

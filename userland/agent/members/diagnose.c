@@ -3,6 +3,8 @@
  * Live workers whose gradients do not arrive: heartbeats report that their kernel refuses to
  * send gradients, or that gradients are sent and the data path does not answer.  A worker that
  * computes, and so sends nothing, reports neither.
+ *
+ * And live workers so far behind that the policy's lead keeps the next round from beginning.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +14,7 @@
 
 #define UNANSWERED_MS 5000	/* normally the data path answers within a second */
 
-static struct log_limit limit;
+static struct log_limit limit, behind_limit;
 
 void diagnose_report(struct worker_aux *aux, const struct saina_report *r)
 {
@@ -46,9 +48,35 @@ bool worker_unheard(struct agent *a, const struct saina_job *job, int w, char *t
 	return true;
 }
 
+/* Rounds that worker @w is behind the one that waits for it; 0: none does.  @lead: out, of the policy */
+static uint32_t rounds_behind(struct agent *a, const struct saina_job *job, int w, uint32_t *round,
+			      uint32_t *lead)
+{
+	struct saina_job_rt rt;
+
+	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation ||
+	    !(rt.behind & job->active & 1ull << w))
+		return 0;
+	*round = rt.next_round;
+	*lead = saina_policy_lead(jobs_policy(a, job), job->ring);
+	/* it may have caught up since the round was refused */
+	return rt.next_round - rt.at[w] > *lead ? rt.next_round - rt.at[w] : 0;
+}
+
+static bool worker_behind(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
+{
+	uint32_t round, lead = 0, behind = rounds_behind(a, job, w, &round, &lead);
+
+	if (behind)
+		snprintf(text, size, "%u rounds behind: round %u waits for it (lead %u)", behind, round,
+			 lead);
+	return behind;
+}
+
 bool diagnose_worker(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
 {
-	return worker_unheard(a, job, w, text, size) || numerics_text(a, job, w, text, size);
+	return worker_unheard(a, job, w, text, size) || worker_behind(a, job, w, text, size) ||
+	       numerics_text(a, job, w, text, size);
 }
 
 /* Diagnosis of the first worker that has one, and the number of others. */
@@ -77,7 +105,29 @@ static bool diagnose_first(struct agent *a, const struct saina_job *job, const c
 bool diagnose_job(struct agent *a, const struct saina_job *job, char *text, size_t size)
 {
 	return diagnose_first(a, job, "is ", "are", worker_unheard, text, size) ||
+	       diagnose_first(a, job, "is ", "are", worker_behind, text, size) ||
 	       diagnose_first(a, job, "", "did", numerics_text, text, size);
+}
+
+static void report_behind(struct agent *a, const struct saina_job *job, int w)
+{
+	struct worker_aux *aux = jobs_worker(a, job, w);
+	uint32_t round, lead = 0, behind = rounds_behind(a, job, w, &round, &lead);
+	struct saina_event ev = {
+		.type = SAINA_EV_WORKER_BEHIND,
+		.job = job->id,
+		.worker = w,
+		.a = behind,
+		.b = lead,
+	};
+
+	if (behind && !aux->behind)
+		log_limited(&behind_limit, LOG_L_INFO,
+			    "job %s: worker %d (%s) is %u rounds behind: round %u waits for it (lead %u)",
+			    job->name, w, job->worker[w].name, behind, round, lead);
+	aux->behind = behind;
+	if (behind)
+		jobs_event(a, &ev, "the next round waits for it");
 }
 
 void diagnose_tick(struct agent *a, const struct saina_job *job, int w, uint64_t arrived)
@@ -98,4 +148,5 @@ void diagnose_tick(struct agent *a, const struct saina_job *job, int w, uint64_t
 		log_limited(&limit, LOG_L_INFO, "job %s: gradients of worker %d (%s) arrive again",
 			    job->name, w, job->worker[w].name);
 	aux->unheard = unheard;
+	report_behind(a, job, w);
 }

@@ -113,7 +113,7 @@ void shm_revoke_stale(struct agent *a);
 
 /* Says why nothing arrives from a live worker.  Return: false if gradients arrive. */
 bool worker_unheard(struct agent *a, const struct saina_job *job, int w, char *text, size_t size);
-/* The same, or what its numbers do to the results of others. */
+/* The same, or that a round waits for it, or what its numbers do to the results of others. */
 bool diagnose_worker(struct agent *a, const struct saina_job *job, int w, char *text, size_t size);
 /* Diagnosis of the first worker with one. */
 bool diagnose_job(struct agent *a, const struct saina_job *job, char *text, size_t size);

@@ -22,7 +22,8 @@ void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_
 		saina_shm_completion(r, h, now);
 	else if (h->type == SAINA_MSG_ASK_REPLY)
 		saina_flow_ask_reply(&r->flow, le32toh(h->round), le32toh(h->segment),
-				     (const void *)(h + 1), le32toh(h->slot_round), now);
+				     (const void *)(h + 1), le64toh(h->mask),
+				     le32toh(h->slot_round), now);
 	else
 		stale_rx(r, h, now);
 }

@@ -70,6 +70,8 @@ struct saina_batch {
  * @gap: @stale because the round that the others have finished never had all our segments
  * @result_since_ask: a result has come since @ask_ns
  * @prev_complete: all results of the previous round were taken
+ * @held: the round does not begin because a worker is too many rounds behind
+ * @reported: the data path knows that this worker is in the round
  * @catch_up_ns: when anything of the previous round came last
  * @ask_ns: when an ASK was sent last
  * @completion_ns: smoothed time from sending a batch to its last result
@@ -94,6 +96,7 @@ struct saina_flow {
 	uint32_t assigned, last_assigned, ready;
 	uint32_t first, end, inflight;
 	bool	 catching_up, may_rejoin_prev, no_peers, stale, gap, result_since_ask, prev_complete;
+	bool	 held, reported;
 	uint64_t catch_up_ns, ask_ns, completion_ns, timeout_ns;
 	uint16_t timeout_ms;
 	uint32_t lost, loss_samples, closed;
@@ -162,9 +165,10 @@ enum saina_verdict saina_flow_result(struct saina_flow *f, uint32_t round, uint3
 /* A STALE has come.  @next: the round the data path opens next.  True: as SAINA_ACT_LOST */
 bool saina_flow_stale(struct saina_flow *f, uint32_t round, uint32_t segment, uint32_t next,
 		      uint64_t now);
-/* An ASK_REPLY has come. */
+/* An ASK_REPLY has come.  @behind: workers that @round waits for before it begins */
 void saina_flow_ask_reply(struct saina_flow *f, uint32_t round, uint32_t segment,
-			  const struct saina_ask *reply, uint32_t next, uint64_t now);
+			  const struct saina_ask *reply, uint64_t behind, uint32_t next,
+			  uint64_t now);
 /* The data path opens @next next. */
 void saina_flow_next(struct saina_flow *f, uint32_t next, uint64_t now);
 

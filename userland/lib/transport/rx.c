@@ -129,6 +129,25 @@ static void sample_completion(struct saina_flow *f, const struct saina_batch *b,
 	f->completion_ns = f->completion_ns ? f->completion_ns - f->completion_ns / 8 + ns / 8 : ns;
 }
 
+/* Any slot in flight may be due, or its round may have begun. */
+static void probe_all(struct saina_flow *f)
+{
+	for (uint32_t j = f->first; j < f->end; j++)
+		if (batch_busy(&f->batch[j]))
+			f->batch[j].probe_burst = true;
+}
+
+/*
+ * Does the round wait for a worker that is far behind?  Meanwhile one gradient is sent now and then,
+ * to open it as soon as that is possible.  Then all batches ask at once.
+ */
+static void set_held(struct saina_flow *f, bool held)
+{
+	if (f->held && !held)
+		probe_all(f);
+	f->held = held;
+}
+
 enum saina_verdict saina_flow_result(struct saina_flow *f, uint32_t round, uint32_t segment,
 				     uint64_t now)
 {
@@ -147,6 +166,7 @@ enum saina_verdict saina_flow_result(struct saina_flow *f, uint32_t round, uint3
 	if (round > f->round || segment >= f->assigned)
 		return reorder_add(f, round, segment);
 
+	set_held(f, false);
 	if (b->out == bit && b->sent & bit)
 		sample_completion(f, b, now);
 	count_lost(f, 0, bit & b->sent & ~b->counted);
@@ -225,16 +245,8 @@ static void ask_reply_prev(struct saina_flow *f, uint32_t segment, uint64_t bits
 			mark_learned(f, segment - segment % f->per_batch + i, now);
 }
 
-/* A worker has died: any slot in flight may be due. */
-static void probe_all(struct saina_flow *f)
-{
-	for (uint32_t j = f->first; j < f->end; j++)
-		if (batch_busy(&f->batch[j]))
-			f->batch[j].probe_burst = true;
-}
-
 void saina_flow_ask_reply(struct saina_flow *f, uint32_t round, uint32_t segment,
-			  const struct saina_ask *reply, uint32_t next, uint64_t now)
+			  const struct saina_ask *reply, uint64_t behind, uint32_t next, uint64_t now)
 {
 	struct saina_batch *b = batch_of(f, segment);
 	uint32_t at = segment % f->per_batch;
@@ -257,6 +269,7 @@ void saina_flow_ask_reply(struct saina_flow *f, uint32_t round, uint32_t segment
 	if (round != f->round || saina_flow_decided(f))
 		return;
 
+	set_held(f, behind);
 	bits &= b->out;
 	arrived = (counted | done) & bits & ~b->counted;
 	if (arrived) {
@@ -265,11 +278,17 @@ void saina_flow_ask_reply(struct saina_flow *f, uint32_t round, uint32_t segment
 	}
 	/* An ASK with the time of the gradient was sent after it. */
 	lost = asked >= b->grad_ns ? bits & b->sent & ~counted & ~done : 0;
-	if (lost && f->prev_complete && f->known_next <= f->round && !f->closed++)
-		f->closed_ns = now;
-	count_lost(f, lost & ~b->resend, arrived & b->sent);
+	if (f->held) {
+		/* refused, not lost */
+		f->closed = 0;
+		lost = b == &f->batch[f->first] ? lost & -lost : 0;
+	} else {
+		if (lost && f->prev_complete && f->known_next <= f->round && !f->closed++)
+			f->closed_ns = now;
+		count_lost(f, lost & ~b->resend, arrived & b->sent);
+	}
 	b->resend |= lost;
-	b->waits_for_peers = !lost;
+	b->waits_for_peers = !lost || f->held;
 	done &= bits;
 	/* Where the gradient is sent again, it completes the slot as a PULL would. */
 	due &= bits & ~lost;
@@ -326,6 +345,7 @@ void saina_flow_round(struct saina_flow *f, uint32_t round)
 		f->last_assigned = f->assigned;
 	f->assigned = f->ready = f->first = f->end = f->inflight = f->closed = 0;
 	f->catching_up = f->may_rejoin_prev = f->stale = f->gap = false;
+	f->held = f->reported = false;
 	f->fetch_ns = 0;
 	f->fetch_tries = f->fetch_at = f->fetch_left = 0;
 	f->round = round;

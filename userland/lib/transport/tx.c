@@ -384,6 +384,20 @@ static void give_up_old_round(struct saina_flow *f, struct outbox *out)
 	}
 }
 
+/*
+ * A worker whose results all come before it sends anything is far behind without a word.  The policy
+ * may make others wait for it (lead), so it says how far it is.
+ */
+static void report_round(struct saina_flow *f, struct outbox *out)
+{
+	if (f->reported || f->stale || !f->ready || f->batch[0].sent & 1)
+		return;
+	if (!(f->batch[0].over & 1))
+		return;
+	f->reported = true;
+	add_act(out, SAINA_ACT_ASK, f->round, 0, false);
+}
+
 static void run_batches(struct saina_flow *f, uint64_t now, struct outbox *out, uint64_t *when)
 {
 	bool first = true, may_send = may_contribute(f, now);
@@ -414,6 +428,8 @@ size_t saina_flow_run(struct saina_flow *f, uint64_t now, struct saina_act *acts
 	take_reordered(f, &out);
 	if (!out.n && f->round < f->floor)
 		give_up_old_round(f, &out);
+	if (!out.n)
+		report_round(f, &out);
 	if (!out.n)
 		run_batches(f, now, &out, when);
 	return out.n;

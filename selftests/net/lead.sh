@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# No round opens further ahead of a live worker than the policy's lead, so none is lost by being slow.
+#
+#     w0 .. w2: quick        w3: is stopped for a while, and stays alive
+#
+# 1. The others wait, it is named, and it goes on
+# 2. The same by reference
+# 3. lead=none: the others go on, and it ends
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+lab_up --workers 4
+SAINA_SHARE=/run/saina-lab/$LAB/run/share
+export SAINA_SHARE
+events_start
+
+expected_log="worker 3 asked for round [0-9]+, which is gone"
+
+SHAPE=(--elements 8192 --think-us 2000)
+
+named() { # JOB: job show says whom the round waits for
+	[[ $(agent_saina -j job show "$1" | jq -r '.[0].trouble // ""') =~ ^"worker 3 ("[^\)]+") is 5 rounds behind: round "[0-9]+" waits for it (lead 4)"$ ]]
+}
+
+quiet() { # JOB: job show has nothing to say
+	[ "$(agent_saina -j job show "$1" | jq -r '.[0].trouble')" = null ]
+}
+
+refused() { # JOB N: so many gradients were
+	[ "$(counter "$1" all lead)" -ge "$2" ]
+}
+
+waits() { # JOB [WORD...]: its workers are in a ring of 8 rounds, and may lead by 4
+	local name=$1 round
+	job "$name" workers 4 elements 8192 payload 256 ring 8 policy fastest:k=3,lead=4 dead 60000 "${@:2}"
+	start_all "$name" 0 4 "${SHAPE[@]}"
+	check "$name: rounds flow" slowwait 60 rounds_at_least "$name" 10
+	event_mark
+	kill -STOP "${worker_pids[3]}"
+	check "$name: job show names the worker that the next round waits for" slowwait 60 named "$name"
+	matches "$name: worker show says it, too" '^5 rounds behind: round [0-9]+ waits for it \(lead 4\)$' \
+		"$(agent_saina -j worker show "$name" 3 | jq -r '.[0].trouble')"
+	equal "$name: worker show says nothing of another" null "$(agent_saina -j worker show "$name" 1 | jq -r '.[0].trouble')"
+	check "$name: an event says it" slowwait 60 event_seen \
+		".event == \"worker-behind\" and .job == \"$name\" and .worker == 3 and .behind == 5 and .lead == 4"
+	round=$(job_field "$name" round)
+	check "$name: the others try on" slowwait 60 refused "$name" $(($(counter "$name" all lead) + 10))
+	equal "$name: no round opens" "$round" "$(job_field "$name" round)"
+	kill -CONT "${worker_pids[3]}"
+	check "$name: it goes on, and so do the others" rounds_go_on "$name" 20
+	check "$name: job show says nothing any more" slowwait 60 quiet "$name"
+	stop_workers
+	verify_sums "$name" 60 0 1 2 3
+}
+
+# 1. The others wait, it is named, and it goes on
+waits messages
+saina job del messages
+
+# 2. The same by reference
+waits memory by-reference
+saina job del memory
+
+# 3. lead=none: the others go on, and it ends
+job none workers 4 elements 8192 payload 256 ring 8 policy fastest:k=3,lead=none dead 60000
+start_all none 0 4 "${SHAPE[@]}"
+check "none: rounds flow" slowwait 60 rounds_at_least none 10
+kill -STOP "${worker_pids[3]}"
+check "none: the others go on" rounds_go_on none 40
+kill -CONT "${worker_pids[3]}"
+check "none: results that it needs are gone: it ends" slowwait 60 worker_ended 3
+matches "none: it says so" "ring|gone|Stale" "$(tail -n 3 "$WORK/3.err")"
+worker_reap 3
+stop_workers
+verify_sums "none" 60 0 1 2
+events_stop
+finished
