@@ -24,7 +24,7 @@ run_case() {
 	job hook id 1 elements 700000 workers 4 token s3cret
 	ranks "$n" "$TOP/selftests/python/c10d.py" "$name"
 	[ "$(type -t "${name}_meanwhile")" != function ] || "${name}_meanwhile"
-	check "$name: all ranks end well" wait_all 240
+	check "$name: all ranks end well" wait_all 120
 	points c10d
 	saina job del "$name" >/dev/null
 	saina job del hook >/dev/null

@@ -32,6 +32,8 @@ $(call test,net/torch,full,host,1200,selftests/net/torch.sh)
 $(call test,net/torch_states,full,host,900,selftests/net/torch_states.sh)
 # The backend of torch.distributed.
 $(call test,net/c10d,full,host,900,selftests/net/c10d.sh)
+# The package of pip.
+$(call test,net/pip,full,host,600,selftests/net/pip.sh)
 # Beside float64 and Gloo: red until libsaina takes the exponent of a block from the block (issue 24, section 1).
 $(call test,net/torch_numbers,full,host,1200,selftests/net/torch_numbers.sh)
 $(call test,net/demo_torch,full,host,1200,selftests/net/demo_torch.sh)

@@ -170,9 +170,9 @@ class ProcessGroup(_Base):      # type: ignore[misc]
         if kinds or layout != torch.strided or not n:
             return False
         if dtype == torch.int32:
-            return sums.integers and op == ReduceOp.SUM
+            return sums.integers and bool(op == ReduceOp.SUM)
         # Small ones would be rounded in jobs of bfloat16, which is not meant for counts and norms.
-        return dtype in _FLOATS and op in (ReduceOp.SUM, ReduceOp.AVG) and (sums.integers or n > sums.payload)
+        return dtype in _FLOATS and bool(op == ReduceOp.SUM or op == ReduceOp.AVG) and (sums.integers or n > sums.payload)
 
     def _start(self, tensors: List[torch.Tensor], op: Any) -> Work:
         assert self._sums
