@@ -24,7 +24,7 @@ class BuildWithLibrary(build_py):
     def run(self):
         super().run()
         package = os.path.join(self.build_lib, "saina")
-        subprocess.run(["make", f"B={BASE}/make", f"{BASE}/make/{LIBRARY}"], check=True)
+        subprocess.run(["make", f"-j{os.cpu_count()}", f"B={BASE}/make", f"{BASE}/make/{LIBRARY}"], check=True)
         shutil.copy(f"{BASE}/make/{LIBRARY}", package)
         subprocess.run([sys.executable, "userland/python/cdef.py", "userland/lib/saina.h", os.path.join(package, "_libsaina.py")],
                        check=True)

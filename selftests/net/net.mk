@@ -31,7 +31,9 @@ $(call test,net/python,full,host,600,selftests/net/python.sh)
 $(call test,net/torch,full,host,1200,selftests/net/torch.sh)
 $(call test,net/torch_states,full,host,900,selftests/net/torch_states.sh)
 # The backend of torch.distributed.
-$(call test,net/c10d,full,host,900,selftests/net/c10d.sh)
+$(call test,net/c10d,full,host,1800,selftests/net/c10d.sh)
+# ... of Debian 13's PyTorch 2.6; the first time it makes a Debian 13.
+$(call test,net/trixie,full,host,2400,selftests/net/trixie.sh)
 # The package of pip.
 $(call test,net/pip,full,host,600,selftests/net/pip.sh)
 # Beside float64 and Gloo: red until libsaina takes the exponent of a block from the block (issue 24, section 1).
