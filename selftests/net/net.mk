@@ -34,6 +34,8 @@ $(call test,net/torch_states,full,host,900,selftests/net/torch_states.sh)
 $(call test,net/c10d,full,host,1800,selftests/net/c10d.sh)
 # ... of Debian 13's PyTorch 2.6; the first time it makes a Debian 13.
 $(call test,net/trixie,full,host,2400,selftests/net/trixie.sh)
+# PyTorch's own tests of Gloo's all-reduce.
+$(call test,net/gloo_suite,full,host,1200,selftests/net/gloo_suite.sh)
 # The package of pip.
 $(call test,net/pip,full,host,600,selftests/net/pip.sh)
 # Beside float64 and Gloo: red until libsaina takes the exponent of a block from the block (issue 24, section 1).
