@@ -35,6 +35,14 @@ $(call test,net/python,full,host,600,selftests/net/python.sh)
 # DistributedDataParallel.
 $(call test,net/torch,full,host,1200,selftests/net/torch.sh)
 $(call test,net/torch_states,full,host,900,selftests/net/torch_states.sh)
+# The backend of torch.distributed.
+$(call test,net/c10d,full,host,1800,selftests/net/c10d.sh)
+# ... of Debian 13's PyTorch 2.6; the first time it makes a Debian 13.
+$(call test,net/trixie,full,host,2400,selftests/net/trixie.sh)
+# PyTorch's own tests of Gloo's all-reduce.
+$(call test,net/gloo_suite,full,host,1200,selftests/net/gloo_suite.sh)
+# The package of pip.
+$(call test,net/pip,full,host,600,selftests/net/pip.sh)
 # Results beside those of float64 and of Gloo.
 $(call test,net/torch_numbers,full,host,1200,selftests/net/torch_numbers.sh)
 $(call test,net/demo_torch,full,host,1200,selftests/net/demo_torch.sh)

@@ -4,10 +4,11 @@
 # Sourced after ../net/lib.sh: processes of Python that are workers of the lab.
 
 export PYTHONPATH=${SAINA_TEST_PYTHON:-$B/python} SAINA_LIBRARY=$B/libsaina.so.0 PYTHONDONTWRITEBYTECODE=1
-export OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=eth0
+# Debian's PyTorch 2.6 has no libuv.
+export OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=eth0 USE_LIBUV=0
 
 # py TAG NODE SCRIPT [ARG...]: in the background, with NODE for a rank, or the variables of py_env.
-# What it says is in $WORK/TAG.py.out.
+# What it says is in $WORK/TAG.py.out.  SAINA_TEST_ROOT: the / to run it in, which has $TOP and $WORK.
 py() {
 	local tag=$1 node=$2 args=() a who=("${py_env[@]}")
 	[ ${#who[@]} -gt 0 ] || who=("SAINA_RANK=$node")
@@ -15,11 +16,11 @@ py() {
 		[ -z "$a" ] || args+=("$a")
 	done
 	nsenter --net="/run/netns/saina-$LAB-w$node" -- env SAINA_AGGREGATOR="$AGG" SAINA_JOB=0 \
-		OUT="$WORK" "${who[@]}" /usr/bin/python3 "${args[@]}" \
+		OUT="$WORK" "${who[@]}" ${SAINA_TEST_ROOT:+chroot "$SAINA_TEST_ROOT"} "${python:-/usr/bin/python3}" "${args[@]}" \
 		>"$WORK/$tag.py.out" 2>"$WORK/$tag.err" </dev/null &
 	worker_pids["$tag"]=$!
 }
-py_env=()
+py_env=() python=
 
 # ranks N SCRIPT CASE...: processes of PyTorch that find one another
 ranks() {

@@ -6,8 +6,10 @@ import os
 
 from ._libsaina import ffi
 
+#: In what pip installs the library is in the package, otherwise the system has it.
+_OWN = os.path.join(os.path.dirname(__file__), "libsaina.so.0")
 #: $SAINA_LIBRARY names another one, that of a build tree for instance.
-_NAME = os.environ.get("SAINA_LIBRARY", "libsaina.so.0")
+_NAME = os.environ.get("SAINA_LIBRARY") or (_OWN if os.path.exists(_OWN) else "libsaina.so.0")
 
 try:
     lib = ffi.dlopen(_NAME)

@@ -25,11 +25,12 @@ import torch
 
 from ._lib import Error
 from .absent import Absent
+from .c10d import all_reduce
 from .membership import ONE_EACH, Membership, register, unregister
 from .preamble import Preamble, Straggler
 from .worker import Stats, Worker, join
 
-__all__ = ["State", "Straggler", "allreduce_hook"]
+__all__ = ["State", "Straggler", "all_reduce", "allreduce_hook"]
 
 #: Elements of the largest message: what a bucket can waste at its end while the job's payload is not known.
 _PAYLOAD_MAX = 2048

@@ -481,7 +481,7 @@ def environment() -> Tuple[str, str, Optional[int]]:
 
 def join(aggregator: Optional[str] = None, job: Union[int, str, None] = None, worker: Optional[int] = None, *,
          token: Optional[str] = None, token_file: Optional[str] = None, name: Optional[str] = None,
-         interface: Optional[str] = None, elements: int = 0, window: int = 0,
+         interface: Optional[str] = None, elements: int = 0, window: int = 0, workers: int = 0,
          join_timeout: float = 5, start_timeout: float = 0, timeout: float = 60,
          log: Optional[Callable[[str], Any]] = None) -> Worker:
     """Joins a job and waits until it runs, that is until all its workers have joined.
@@ -495,6 +495,8 @@ def join(aggregator: Optional[str] = None, job: Union[int, str, None] = None, wo
     @interface: to use; None: the route's.
     @elements: of the largest round; 0: as the job has.
     @window: messages in flight; 0: adaptive.
+    @workers: as many the job must have; 0: as it has, or, with neither @worker nor $SAINA_RANK, as torchrun or mpirun
+        started.
     @join_timeout: seconds to wait for each answer until admitted; -1: no limit.
     @start_timeout: seconds to wait for the other workers; 0: no limit.
     @timeout: seconds without a message from the aggregator after which calls fail; -1: never.
@@ -526,6 +528,8 @@ def join(aggregator: Optional[str] = None, job: Union[int, str, None] = None, wo
         o.job, o.job_name = (0, string(job)) if isinstance(job, str) else (job, ffi.NULL)
     if worker is not None:
         o.worker, o.workers = worker, 0
+    if workers:
+        o.workers = workers
     o.token, o.token_file = string(token), string(token_file)
     o.name, o.interface = string(name), string(interface)
     o.elements, o.window = elements, window

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The backend of torch.distributed: four ranks of selftests/python/c10d.py, one case after the other.
+#
+#	c10d.sh [CASE...]
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=../python/lib.sh
+. "$NET_DIR/../python/lib.sh"
+# A rank exits without leaving; one has no token.
+expected_log='worker [0-9]+ .* is dead: silent for|token'
+DEFAULT_BRIDGE=linux
+export SAINA_TOKEN=s3cret
+
+lab_up --workers 4
+
+# run_case NAME RANKS [saina job add's words]: in a job of its own.  The function NAME_meanwhile is called, if there is one.
+run_case() {
+	local name=$1 n=$2
+	[ -z "$chosen" ] || [[ " $chosen " == *" $name "* ]] || return
+	job "$name" id 0 elements 20000 workers 4 token s3cret "${@:3}"
+	job hook id 1 elements 700000 workers 4 token s3cret
+	ranks "$n" "$TOP/selftests/python/c10d.py" "$name"
+	[ "$(type -t "${name}_meanwhile")" != function ] || "${name}_meanwhile"
+	check "$name: all ranks end well" wait_all 120
+	points c10d
+	saina job del "$name" >/dev/null
+	saina job del hook >/dev/null
+}
+chosen=$*
+
+policy_later_meanwhile() {
+	check "policy_later: the ranks are at it" slowwait 60 test -e "$WORK/reducing"
+	saina policy set policy_later fastest:k=3 >/dev/null || not_ok "policy_later: the policy is set"
+}
+
+for name in types exact async ddp groups beside refuse skip sizes ddp_fails policy_later timeout; do
+	run_case $name 4
+done
+run_case policy 4 policy fastest:k=3
+run_case smaller 3
+run_case token 4
+run_case killed 4 dead 3000
+
+finished
