@@ -192,18 +192,99 @@ def case_join():
         point(close_to(ddp, gloo) and state.round == 6, "join(): unequal numbers of batches: the model is that of Gloo")
 
 
+def clip_and_momentum(ddp):
+    opt = torch.optim.SGD(ddp.parameters(), lr=0.5, momentum=0.9)
+
+    def update():
+        torch.nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)
+        opt.step()
+        opt.zero_grad()
+    return update, 1
+
+
+def adam_and_schedulers(ddp):
+    opt = torch.optim.Adam(ddp.parameters(), lr=0.01)
+    schedulers = [torch.optim.lr_scheduler.StepLR(opt, 3, 0.5), torch.optim.lr_scheduler.CosineAnnealingLR(opt, 14)]
+
+    def update():
+        opt.step()
+        for s in schedulers:
+            s.step()
+        opt.zero_grad(set_to_none=True)
+    return update, 1
+
+
+def accumulation(ddp):
+    """Two batches a round, and an exponential average of the parameters, which becomes the model at the end."""
+    opt = torch.optim.SGD(ddp.parameters(), lr=0.2, momentum=0.9, nesterov=True)
+    averages = [p.detach().clone() for p in ddp.parameters()]
+
+    def update():
+        torch.nn.utils.clip_grad_value_(ddp.parameters(), 0.01)
+        opt.step()
+        opt.zero_grad()
+        for a, p in zip(averages, ddp.parameters()):
+            a.lerp_(p.detach(), 0.1)
+    update.averages = averages
+    return update, 2
+
+
 def case_update():
     """Rounds that were lost, where more than optimizer.step() follows backward."""
-    with hooked(net(3, 100), FASTEST) as (ddp, state):
-        opt = torch.optim.SGD(ddp.parameters(), lr=0.5, momentum=0.9)
+    for of in (clip_and_momentum, adam_and_schedulers, accumulation):
+        with hooked(net(3, 100), FASTEST) as (ddp, state):
+            update, accumulate = of(ddp)
+            computed = ranks.train_with_straggler(ddp, state, update, 14, accumulate=accumulate)
+            what = f"lost rounds, {of.__name__}"
+            point(state.round == 14 and computed == accumulate * (14 - state.lost) and (RANK != 3 or state.lost),
+                  f"{what}: the last rank has lost some, whose batches were dropped", f"{computed}, {state.lost} of {state.round}")
+            point(same_everywhere(ddp)[0], f"{what}: steps() applies them as the others did")
+            if of is accumulation:
+                with torch.no_grad():
+                    for a, p in zip(update.averages, ddp.parameters()):
+                        p.copy_(a)
+                point(same_everywhere(ddp)[0], f"{what}: the averages of the parameters are the same, too")
 
-        def update():
-            torch.nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)
-            opt.step()
-        computed = ranks.train_with_straggler(ddp, state, opt, update, 14)
-        point(state.round == 14 and computed + state.lost == 14 and (RANK != 3 or state.lost),
-              "lost rounds: the last rank has lost some", f"{computed} + {state.lost} of {state.round}")
-        point(same_everywhere(ddp)[0], "lost rounds: catch_up() applies them by a function of the script's, as the others did")
+
+def case_update_raises():
+    """A function for the step that raises: in a round that was lost, and in any other."""
+    class Full(Exception):
+        pass
+    for lost in (False, True):
+        with hooked(net(3, 50), FASTEST) as (ddp, state):
+            what = f"step() raises in a round that was {'lost' if lost else 'computed'}"
+            dist.barrier()
+            if RANK != 3:
+                for i in state.steps(5, step=lambda: None):
+                    loss_of(ddp, i).backward()
+                dist.barrier()
+                continue
+            raised, after = "", ""
+            calls = []
+
+            def update():
+                calls.append(state.round)
+                # DDP builds its buckets anew in the second step.
+                if len(calls) == (3 if lost else 2):
+                    raise Full("no space")
+            try:
+                for i in state.steps(5, step=update):
+                    x = loss_of(ddp, i)
+                    until(lambda: not lost or i != 1 or state.behind >= 2)
+                    x.backward()
+            except (Full, OSError, RuntimeError) as e:
+                raised = f"{type(e).__name__}: {e}"
+            try:
+                loss_of(ddp, 0).backward()
+            except (OSError, RuntimeError) as e:
+                after = str(e)
+            point("no space" in raised and (("step() raised" in raised) == lost) and "step() raised Full (no space)" in after,
+                  f"{what}: the loop ends with it, and later ones with a sentence", f"{raised}; {after}")
+            dist.barrier()
+    try:
+        new_state(FASTEST).steps(5, step=lambda: None, accumulate=0)
+    except ValueError as e:
+        point("a round has one batch or more" in str(e), "steps(accumulate=0) is refused with a sentence", str(e))
 
 
 def named(lines, pattern):

@@ -5,8 +5,13 @@
     state = saina.torch.State()                      # where the aggregator is: SAINA_AGGREGATOR
     model.register_comm_hook(state, saina.torch.allreduce_hook)
 
-    for step in state.steps(1000, optimizer):        # or any loop: range(1000)
-        ...                                          # forward, backward, optimizer.step() as usual
+    def step():                                      # all that follows backward
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    for x, y in state.steps(loader, step=step):
+        loss(model(x), y).backward()
     print(state.stragglers())
 
 A bucket is sent as soon as it is computed, while backward continues with the others.  Gradients are averaged over
@@ -18,7 +23,7 @@ import errno
 import sys
 import weakref
 import zlib
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, TypeVar, Union
 
 import numpy
 import torch
@@ -30,6 +35,8 @@ from .preamble import Preamble, Straggler
 from .worker import Stats, Worker, join
 
 __all__ = ["State", "Straggler", "allreduce_hook"]
+
+T = TypeVar("T")
 
 #: Elements of the largest message: what a bucket can waste at its end while the job's payload is not known.
 _PAYLOAD_MAX = 2048
@@ -127,7 +134,7 @@ class State:
 
     @property
     def lost(self) -> int:
-        """Of these, rounds that were decided without this rank, and applied by catch_up()."""
+        """Of these, rounds that were decided without this rank, and applied by steps() or catch_up()."""
         return self._lost
 
     @property
@@ -323,33 +330,44 @@ class State:
 
     # --- rounds that were lost --------------------------------------------------------------
 
-    def catch_up(self, optimizer: Any, after: Optional[Callable[[], Any]] = None,
-                 until: Optional[int] = None) -> int:
-        """Apply the rounds that were decided without this rank, without computing them.
+    def catch_up(self, step: Callable[[], Any]) -> int:
+        """Applies the rounds that were decided without this rank, without computing them, as steps() does.
 
-        @optimizer: its step() is called for each round, with the gradients of the others; or a function that does
-            everything between backward and the next step, where gradients are clipped or a GradScaler skips steps.
-        @after: called after each step(): scheduler.step, for instance.
-        @until: stop at this round.
+        @step: of steps(): called for each round, with the gradients of the others.
 
         Returns the number of rounds.  This rank's model then equals that of the others, bit for bit.
         """
         n = 0
-        while self._layout and self.behind and (until is None or self._rounds < until):
-            if n == 0 and getattr(self._model(), "find_unused_parameters", False):
-                raise Error(errno.EOPNOTSUPP, "with find_unused_parameters=True rounds cannot be skipped: every "
-                                              "step has an all-reduce of the process group")
-            self._round = [_Started(b, torch.zeros(b.numel), None) for b in self._layout]
-            gradients = self._round
-            self._requests = []
-            self._round_finish()
-            self._gradients_set(gradients)
-            getattr(optimizer, "step", optimizer)()
-            if after:
-                after()
+        while self._lost_apply(step):
             n += 1
-        self._lost += n
         return n
+
+    def _lost_apply(self, step: Callable[[], Any]) -> bool:
+        """Applies one round that was decided without this rank; False: there is none."""
+        if not self._layout or not self.behind:
+            return False
+        if self._failed:
+            raise self._failed
+        if getattr(self._model(), "find_unused_parameters", False):
+            raise Error(errno.EOPNOTSUPP, "with find_unused_parameters=True rounds cannot be skipped: every "
+                                          "step has an all-reduce of the process group")
+        self._round = [_Started(b, torch.zeros(b.numel), None) for b in self._layout]
+        gradients = self._round
+        self._requests = []
+        self._round_finish()
+        self._gradients_set(gradients)
+        try:
+            step()
+        except Exception as e:
+            raise self._step_failed(e) from e
+        self._lost += 1
+        return True
+
+    def _step_failed(self, e: Exception) -> Error:
+        """step() raised @e: marks this State as failed."""
+        self._failed = Error(errno.ECANCELED, f"step() raised {type(e).__name__} ({e}) in round {self._rounds - 1}: the model of this rank "
+                                              "may lack that round, which the others have; restart this rank")
+        return self._failed
 
     @staticmethod
     def _gradients_set(started: List[_Started]) -> None:
@@ -364,15 +382,45 @@ class State:
                     else:
                         p.grad.copy_(g)
 
-    def steps(self, n: int, optimizer: Any, after: Optional[Callable[[], Any]] = None) -> Iterator[int]:
-        """Yields the steps, of @n, that this rank has to compute: for step in state.steps(n, optimizer).
+    def steps(self, batches: Union[int, Iterable[T]], step: Callable[[], Any], accumulate: int = 1) -> Iterator[T]:
+        """Yields the batches that this rank has to compute, and calls step() after each round.
 
-        Between them it applies the rounds that were decided without this rank; see catch_up().
+        @batches: an iterable, as a DataLoader; a number n stands for range(n).
+        @step: everything between one backward and the next forward: unscale, clip, optimizer.step(), scheduler,
+            exponential averages, zero_grad().  Called once for each round, also for rounds that were decided without this
+            rank: then with the gradients of the others, and a batch is dropped instead of computed.  So all ranks have the
+            same model, whoever was late.
+        @accumulate: batches of a round: all but the last are computed in no_sync().
+
+        The loop's body runs forward and backward.  If step() raises, the loop ends, and later backwards of this State
+        raise Error (ECANCELED), because this rank's model may differ from those of the others.
         """
-        while self._rounds < n:
-            self.catch_up(optimizer, after, n)
-            if self._rounds < n:
-                yield self._rounds
+        if accumulate < 1:
+            raise ValueError(f"accumulate is {accumulate}: a round has one batch or more")
+        source = iter(range(batches) if isinstance(batches, int) else batches)
+        return self._steps(source, step, accumulate)
+
+    def _steps(self, source: Iterator[Any], step: Callable[[], Any], accumulate: int) -> Iterator[Any]:
+        # Between the batches of a round the parameters have gradients of this rank: nothing is applied there.
+        begun = False
+        for batch in source:
+            if not begun and self._lost_apply(step):
+                for _ in range(accumulate - 1):
+                    next(source, None)
+                continue
+            before = self._rounds
+            yield batch
+            begun = self._rounds == before
+            if begun:
+                continue
+            if self._rounds > before + 1:
+                raise Error(errno.EINVAL, f"a batch of steps() had {self._rounds - before} backwards with an all-reduce: one is a "
+                                          "round, and step() follows each (no_sync() for the others)")
+            try:
+                step()
+            except Exception as e:
+                self._step_failed(e)
+                raise
 
 
 def allreduce_hook(state: State, bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
