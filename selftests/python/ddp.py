@@ -226,7 +226,7 @@ def finish(model, state):
 
 def case_killed():
     """Rank 3 is killed in its backward."""
-    state = saina.torch.State(job=JOBS["bsp"], token="s3cret", join_timeout=60)
+    state = saina.torch.State(job=JOBS["bsp"], token="s3cret", join_timeout=60, on_dead="continue")
     ddp = DDP(net(), bucket_cap_mb=1)
     state.register(ddp)
 

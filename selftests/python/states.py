@@ -294,7 +294,7 @@ def named(lines, pattern):
 def case_left():
     """Rank 2 leaves after three steps: the others go on, and say so."""
     said = []
-    state = new_state(BSP, log=said.append)
+    state = new_state(BSP, log=said.append, on_dead="continue")
     ddp = DDP(net(0, 50))
     state.register(ddp)
     rest = dist.new_group([0, 1, 3])
@@ -309,13 +309,55 @@ def case_left():
             step(ddp)
             done[0] = named(said, "rank 2 has left")
             dist.all_reduce(done, dist.ReduceOp.MIN, group=rest)
-        point(named(said, "rank 2 has left the job, or is dead: the last round with it was 2"),
-              "left: rank 2, which left after three rounds, is named by the others, with its last round", str(said))
+        point(named(said, "rank 2 has left the job, or is dead, since round 3: 3 of 4 ranks go on"),
+              "left: rank 2, which left after three rounds, is named by the others, with the round and how many go on", str(said))
         point(sum("rank 2" in line for line in said) == 1, "left: it is named once", str(said))
         point(same_everywhere(ddp, rest)[0] and state.stragglers()[0][:1] == (2,) and state.stragglers()[0].seen == 2,
               "left: the others go on alike, stragglers() has its last round", str(state.stragglers()))
     dist.barrier()
     state.close()
+
+
+def case_left_raises():
+    """Rank 2 leaves after three steps: with bsp the others end with a sentence, with fastest-k they go on."""
+    for job, on_dead, raises in ((BSP, None, True), (FASTEST, None, False), (FASTEST, "raise", True)):
+        said = []
+        what = f"left: {'bsp' if job == BSP else 'fastest-k'}, on_dead={on_dead}"
+        state = new_state(job, log=said.append, on_dead=on_dead)
+        ddp = DDP(net(0, 50))
+        state.register(ddp)
+        rest = dist.new_group([0, 1, 3])
+        train(ddp, 3)
+        # A round without a straggler, so that rank 2 is not one.
+        dist.barrier()
+        if RANK == 2:
+            state.close()
+        dist.barrier()
+        if RANK != 2:
+            error, done = "", torch.zeros(1)
+            deadline = time.monotonic() + 100
+            while not done and time.monotonic() < deadline:
+                try:
+                    step(ddp)
+                except (OSError, RuntimeError) as e:
+                    error = str(e)
+                # Whoever has raised takes no part any more: the others may not wait for it for ever.
+                done[0] = bool(error) or named(said, "rank 2 has left")
+                dist.all_reduce(done, dist.ReduceOp.MAX, group=rest)
+            errors = [None] * 3
+            dist.all_gather_object(errors, (error, said), group=rest)
+            text = "rank 2 has left the job, or is dead, since round"
+            if raises:
+                point(any(text in e and "of 4 ranks 3 would go on" in e for e, _ in errors), f"{what}: backward raises a sentence", str(errors))
+                fails(f"{what}, and every later one", text, lambda: saina.torch.allreduce_hook(state, None)) if error else None
+            else:
+                point(any(named(lines, text) for _, lines in errors) and not any(e for e, _ in errors), f"{what}: the others go on", str(errors))
+        dist.barrier()
+        state.close()
+    try:
+        new_state(BSP, on_dead="ignore")
+    except ValueError as e:
+        point('"raise" nor "continue"' in str(e), 'on_dead="ignore" is refused with a sentence', str(e))
 
 
 def case_alone():

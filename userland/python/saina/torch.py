@@ -67,6 +67,9 @@ class State:
     @aggregator, @job, @worker, @token, @token_file, @timeout, @log: as of saina.join().
     @start_timeout: seconds to wait for the other ranks when this one joins.
     @round_timeout: seconds that a round may wait for other ranks, as the process group's timeout; -1: no limit.
+    @on_dead: when another rank has left or is dead: "raise": backward raises Error (ECONNABORTED), which names it;
+        "continue": a line to @log, and the gradients are the mean over the others; None: raise if rounds wait for all
+        ranks (policy bsp), else continue.
 
     The job is joined when the sizes of the gradients are known: in the first backward, or by broadcast().  It must
     have as many workers as there are ranks.  Each model needs its own State, and each State its own job.
@@ -79,14 +82,17 @@ class State:
                  worker: Optional[int] = None, *, token: Optional[str] = None,
                  token_file: Optional[str] = None, join_timeout: float = 30,
                  start_timeout: float = 300, timeout: float = 60, round_timeout: float = 1800,
-                 log: Optional[Callable[[str], Any]] = None):
+                 on_dead: Optional[str] = None, log: Optional[Callable[[str], Any]] = None):
+        if on_dead not in (None, "raise", "continue"):
+            raise ValueError(f'on_dead "{on_dead}" is neither "raise" nor "continue"')
         self._init(dict(aggregator=aggregator, job=job, worker=worker, token=token,
                          token_file=token_file, join_timeout=join_timeout,
-                         start_timeout=start_timeout, timeout=timeout, log=log), round_timeout)
+                         start_timeout=start_timeout, timeout=timeout, log=log), round_timeout, on_dead)
 
-    def _init(self, how: Dict[str, Any], round_timeout: float) -> None:
+    def _init(self, how: Dict[str, Any], round_timeout: float, on_dead: Optional[str]) -> None:
         self._join_args = how
         self._round_timeout = round_timeout
+        self._on_dead = on_dead
         self._worker: Optional[Worker] = None
         self._preamble: Optional[Preamble] = None
         self._absent: Optional[Absent] = None
@@ -105,7 +111,7 @@ class State:
 
     def __deepcopy__(self, memo: Dict[int, Any]) -> "State":
         copy = State.__new__(State)
-        copy._init(dict(self._join_args), self._round_timeout)
+        copy._init(dict(self._join_args), self._round_timeout, self._on_dead)
         return copy
 
     def __copy__(self) -> "State":
@@ -113,10 +119,10 @@ class State:
 
     def __getstate__(self) -> Dict[str, Any]:
         how = {k: v for k, v in self._join_args.items() if k not in ("token", "log", "worker")}
-        return {"how": how, "round_timeout": self._round_timeout}
+        return {"how": how, "round_timeout": self._round_timeout, "on_dead": self._on_dead}
 
     def __setstate__(self, saved: Dict[str, Any]) -> None:
-        self._init({"token": None, "log": None, "worker": None, **saved["how"]}, saved["round_timeout"])
+        self._init({"token": None, "log": None, "worker": None, **saved["how"]}, saved["round_timeout"], saved["on_dead"])
 
     # --- the job ----------------------------------------------------------------------------
 
@@ -179,7 +185,8 @@ class State:
             self._worker = None
             raise
         self._preamble = Preamble(self._worker)
-        self._absent = Absent(self._worker, self._preamble, self._join_args["log"] or _log_line, self._round_timeout)
+        self._absent = Absent(self._worker, self._preamble, self._join_args["log"] or _log_line, self._round_timeout,
+                              self._on_dead)
 
     def broadcast(self, module: torch.nn.Module, root: int = 0) -> None:
         """Copies parameters and buffers of rank @root to all ranks, exactly.  All ranks call it, before the first
@@ -277,14 +284,14 @@ class State:
                     call = wait(request)
                     if s.future:
                         s.future.set_result(s.tensor)
+            self._preamble.waited(call)
+            self.worker.round_done()
+            self._absent.check(call, counted)
         except Error as e:
             self._failed = e
             raise
-        self._preamble.waited(call)
-        self.worker.round_done()
         self._rounds += 1
         self._settled += 1
-        self._absent.check(call.round, counted)
 
     def _layout_set(self, layout: List[_Bucket]) -> None:
         """Sets the buckets of the next rounds."""
