@@ -30,7 +30,7 @@ run_case() {
 	done
 }
 
-read -ra cases <<<"${1:-copy sparse two_states dropped two_models freeze update update_raises join left left_raises alone silent}"
+read -ra cases <<<"${1:-copy sparse two_states dropped two_models freeze update update_raises join left left_raises differ alone silent}"
 run_case "${cases[@]}"
 
 finished

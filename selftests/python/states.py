@@ -360,6 +360,50 @@ def case_left_raises():
         point('"raise" nor "continue"' in str(e), 'on_dead="ignore" is refused with a sentence', str(e))
 
 
+def case_differ():
+    """Something changes the model of rank 2 by one bit."""
+    for job, last in ((BSP, 15), (FASTEST, 15)):
+        said = []
+        state = new_state(job, log=said.append, on_dead="continue")
+        ddp = DDP(net(0, 50))
+        state.register(ddp)
+        rest = dist.new_group([0, 1, 3])
+        opt = torch.optim.SGD(ddp.parameters(), lr=0.05)
+        what = f"differ: {'bsp' if job == BSP else 'fastest-k'}"
+        error, steps = "", 0
+        try:
+            for i in range(last + 2):
+                opt.zero_grad()
+                x = loss_of(ddp, i)
+                until(lambda: RANK != 2 or job == BSP or i < 16 or state.behind)    # late, so that the others do not count it
+                x.backward()
+                opt.step()
+                steps += 1
+                if RANK == 2 and i == last - 1:
+                    with torch.no_grad():
+                        word = ddp.module[4].weight.view(torch.int32)
+                        word[7, 7] ^= 1
+        except (OSError, RuntimeError) as e:
+            error = str(e)
+        if RANK == 2:
+            point("this rank (2) has other parameters than the other ranks before step 16 (round 16)" in error and steps == 16,
+                  f"{what}: rank 2 raises a sentence with its number and the step", f"{steps} {error}")
+        else:
+            point(not error and steps == last + 2 and same_everywhere(ddp, rest)[0], f"{what}: the others go on", f"{steps} {error}")
+            if job == BSP:
+                point(named(said, "rank 2 has other parameters than the other ranks before step 16"),
+                      f"{what}: they name rank 2", str(said))
+        dist.barrier()
+        state.close()
+    # From the beginning; and two against two.
+    with hooked(net(0, 50), BSP) as (ddp, _):
+        with torch.no_grad():
+            if RANK >= 2:
+                ddp.module[0].bias += 1
+        fails("differ: two and two", "ranks 0, 1, 2, 3 have other parameters than one another before step 2",
+              lambda: train(ddp, 3))
+
+
 def case_alone():
     """Rank 2 computes no more after three steps, but is alive: the others do not wait for ever."""
     said = []

@@ -1,23 +1,35 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 """The preamble of a round: its first elements, by which the ranks exchange what they are about to reduce.
 
-Each worker has elements of its own, to which the others add 0, so that the sum has the values of all: the signature
-of the buckets, and how long it waited in the previous round.  One byte an element: exact in jobs of any type.
-
-    elements of worker w:  signature of the layout (4 bytes), microseconds waited + 1 (4 bytes; 0: not known)
+Each worker has elements of its own, to which the others add 0, so that the sum has the values of all.  One byte an
+element: exact in jobs of any type.  The elements of a worker are a Notice.
 """
 
+import collections
 import errno
 import struct
 import zlib
-from typing import List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple
 
 import numpy
 
 from ._lib import Error
 from .worker import Call, Request, Worker
 
-_PER_WORKER = 8
+_NOTICE = struct.Struct("<IIII")
+
+
+class Notice(NamedTuple):
+    """What a rank tells the others about itself at the beginning of a round; each field has 4 bytes."""
+    #: of the layout
+    signature: int
+    #: microseconds that it waited in the previous round, plus 1; 0: not known
+    waited: int = 0
+    #: of the parameters before this round; 0: not told
+    checksum: int = 0
+    #: rounds that its model has
+    rounds: int = 0
+
 
 
 class Straggler(NamedTuple):
@@ -38,20 +50,21 @@ class Straggler(NamedTuple):
 
 
 class Preamble:
-    """numel: its elements, in whole segments."""
+    """numel: its elements, in whole segments.  @log: called with lines for the user."""
 
-    def __init__(self, worker: Worker):
+    def __init__(self, worker: Worker, log: Callable[[str], Any]):
         info = worker.info()
         self._worker = worker
+        self._log = log
         self._me = info.worker
         self._workers = info.workers
         self._type = numpy.int32 if info.type == 1 else numpy.float32
-        self._n = _PER_WORKER * info.workers
+        self._n = _NOTICE.size * info.workers
         self.numel = -(-self._n // info.payload) * info.payload
-        self._signature = 0
+        self._told = Notice(0)
         self._wait_us = 0
         self._elements = numpy.zeros(self._n, self._type)
-        self._mine = self._elements[_PER_WORKER * self._me:_PER_WORKER * (self._me + 1)]
+        self._mine = self._elements[_NOTICE.size * self._me:_NOTICE.size * (self._me + 1)]
         self._has_residual = True           # possibly, of a round that it missed
         self._late_us = [0] * info.workers
         self._worst_us = [0] * info.workers
@@ -64,30 +77,52 @@ class Preamble:
         #: of the previous round's preamble: equal at all ranks, and different in each round
         self.digest = 0
 
-    def start(self, signature: int) -> Request:
-        """Starts the preamble's all-reduce; @signature: of what this rank is about to reduce."""
+    def start(self, notice: Notice) -> Request:
+        """Starts the preamble's all-reduce; @notice: of this rank; waited is added."""
+        self._told = notice._replace(waited=min(self._wait_us, 2**32 - 1))
         self._elements.fill(0)
-        self._mine[:] = list(struct.pack("<II", signature, min(self._wait_us, 2**32 - 1)))
+        self._mine[:] = list(_NOTICE.pack(*self._told))
         if self._has_residual:
             # libsaina adds the residual: subtract it before.
             self._elements -= self._worker.residual(0, self._n, self._type)
-        self._signature = signature
         return self._worker.start(self._elements, "sum")
 
     def check(self, call: Call) -> List[int]:
         """@call: of start()'s request.  Returns the ranks that were counted; Error (EPROTO) if their signatures
-        differ."""
-        words = struct.unpack(f"<{2 * self._workers}I", self._elements.astype(numpy.uint8).tobytes())
+        differ, Error (EILSEQ) if this rank's parameters differ from those of the others."""
+        data = self._elements.astype(numpy.uint8).tobytes()
         counted = [w for w in range(self._workers) if call.mask_all >> w & 1]
-        others = [w for w in counted if words[2 * w] != self._signature]
+        notices = {w: Notice(*_NOTICE.unpack_from(data, w * _NOTICE.size)) for w in counted}
+        others = [w for w in counted if notices[w].signature != self._told.signature]
         if others:
             self._raise_mismatch(counted, others)
+        # What is counted in the first rounds may be of processes that ran before these.
+        if call.round >= self.first + 2:
+            self._check_models(call.round, notices)
         self._has_residual = self._me not in counted
-        self._lateness_add(counted, words[1::2])
+        self._lateness_add({w: n.waited for w, n in notices.items()})
         for w in counted:
             self.seen[w] = call.round
         self.digest = zlib.crc32(self._elements.tobytes())
         return counted
+
+    def _check_models(self, round: int, notices: Dict[int, Notice]) -> None:
+        """Compares the models of the ranks that were counted, and of this one."""
+        notices = {**notices, self._me: self._told}
+        told = {w: (n.rounds, n.checksum) for w, n in notices.items() if n.checksum}
+        votes = collections.Counter(told.values()).most_common()
+        if len(votes) < 2:
+            return
+        tie = votes[0][1] == votes[1][1]
+        differ = sorted(told if tie else (w for w, v in told.items() if v != votes[0][0]))
+        step = self._told.rounds
+        if tie or self._me in differ:
+            who = f"ranks {', '.join(map(str, differ))} have" if tie else f"this rank ({self._me}) has"
+            raise Error(errno.EILSEQ, f"{who} other parameters than {'one another' if tie else 'the other ranks'} before step {step} "
+                                      f"(round {round}): something changes the model outside step(), the ranks began with "
+                                      "different models, or step() does not do the same on every rank")
+        self._log(f"rank {', '.join(map(str, differ))} has other parameters than the other ranks before step {step} "
+                  f"(round {round}), and ends with an error")
 
     def _raise_mismatch(self, counted: List[int], others: List[int]) -> None:
         if len(others) > len(counted) / 2:
@@ -102,12 +137,13 @@ class Preamble:
         """@call: this rank's last all-reduce of the round."""
         self._wait_us = 0 if call.late_segments else call.time_us + 1
 
-    def _lateness_add(self, counted: List[int], waited: Sequence[int]) -> None:
-        """Adds the lateness in the previous round: the rank that waited least came last.  Missed rounds include this one."""
+    def _lateness_add(self, waited: Dict[int, int]) -> None:
+        """@waited: of the ranks that were counted, in the previous round: the rank that waited least came last.  Missed
+        rounds include this one."""
         for w in range(self._workers):
-            if w not in counted:
+            if w not in waited:
                 self._missed[w] += 1
-        known = [w for w in counted if waited[w]]
+        known = [w for w in waited if waited[w]]
         if len(known) < 2:
             return
         most = max(waited[w] for w in known)

@@ -30,8 +30,9 @@ import torch
 
 from ._lib import Error
 from .absent import Absent
+from .checksum import EVERY, checksum
 from .membership import ONE_EACH, Membership, register, unregister
-from .preamble import Preamble, Straggler
+from .preamble import Notice, Preamble, Straggler
 from .worker import Stats, Worker, join
 
 __all__ = ["State", "Straggler", "allreduce_hook"]
@@ -184,9 +185,9 @@ class State:
             self.close()
             self._worker = None
             raise
-        self._preamble = Preamble(self._worker)
-        self._absent = Absent(self._worker, self._preamble, self._join_args["log"] or _log_line, self._round_timeout,
-                              self._on_dead)
+        log = self._join_args["log"] or _log_line
+        self._preamble = Preamble(self._worker, log)
+        self._absent = Absent(self._worker, self._preamble, log, self._round_timeout, self._on_dead)
 
     def broadcast(self, module: torch.nn.Module, root: int = 0) -> None:
         """Copies parameters and buffers of rank @root to all ranks, exactly.  All ranks call it, before the first
@@ -241,7 +242,7 @@ class State:
         self._round.append(_Started(_Bucket(parameters, tensor.numel()), tensor, future))
         if self._is_known(bucket.index()):
             if bucket.index() == 0:
-                self._requests = [self._preamble.start(self._signature)]
+                self._requests = [self._preamble.start(self._notice(self._round[0]))]
             self._requests.append(self.worker.start(tensor))
         if bucket.is_last():
             self._round_finish()
@@ -273,7 +274,7 @@ class State:
         started, self._round = self._round, []
         if not self._requests:
             self._layout_set([s.bucket for s in started])
-            self._requests = [self._preamble.start(self._signature)]
+            self._requests = [self._preamble.start(self._notice(started[0]))]
             self._requests += [self.worker.start(s.tensor) for s in started]
         requests, self._requests = self._requests, []
         try:
@@ -292,6 +293,14 @@ class State:
             raise
         self._rounds += 1
         self._settled += 1
+
+    def _notice(self, first: _Started) -> Notice:
+        """What this rank tells the others at the beginning of a round; @first: its first bucket."""
+        told = 0
+        # A bucket of DistributedDataParallel.join() has no gradient: the model is not that of the others meanwhile.
+        if (self._rounds % EVERY == 0 or self._rounds == 2) and (not first.future or bool(first.tensor[:4096].any())):
+            told = checksum(p for b in self._layout for p in b.parameters)
+        return Notice(self._signature, checksum=told, rounds=self._rounds)
 
     def _layout_set(self, layout: List[_Bucket]) -> None:
         """Sets the buckets of the next rounds."""
