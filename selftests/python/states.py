@@ -314,6 +314,10 @@ def case_left():
         point(sum("rank 2" in line for line in said) == 1, "left: it is named once", str(said))
         point(same_everywhere(ddp, rest)[0] and state.stragglers()[0][:1] == (2,) and state.stragglers()[0].seen == 2,
               "left: the others go on alike, stragglers() has its last round", str(state.stragglers()))
+        table = str(state.stragglers()).splitlines()
+        point(table[0].split() == ["rank", "late", "ms", "worst", "ms", "came", "last", "missed", "seen", "in", "round"] and
+              len(table) == 5 and table[1].split()[-4:] == [str(state.stragglers()[0].missed), "of", str(state.round), "2"],
+              "stragglers: str() is a table with counts per round and milliseconds", "; ".join(table))
     dist.barrier()
     state.close()
 
@@ -423,6 +427,18 @@ def case_alone():
             pass
     dist.barrier()
     state.close()
+
+
+def case_unknown():
+    """A rank of which nothing is known."""
+    with hooked(net(0, 50), BSP) as (ddp, state):
+        point(str(state.stragglers()) == "rank  late ms  worst ms  came last  missed  seen in round",
+              "stragglers: before the first round there are none", str(state.stragglers()))
+        train(ddp, 1)
+        found = state.stragglers()
+        point(all(s.late_ms is None and s.worst_ms is None and s.seen == 0 for s in found) and
+              str(found).splitlines()[1].split() == ["0", "-", "-", "-", "0", "of", "1", "0"],
+              "stragglers: after one round the lateness is None", str(found))
 
 
 def case_silent():

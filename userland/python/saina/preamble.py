@@ -9,7 +9,7 @@ import collections
 import errno
 import struct
 import zlib
-from typing import Any, Callable, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 import numpy
 
@@ -33,20 +33,36 @@ class Notice(NamedTuple):
 
 
 class Straggler(NamedTuple):
-    """Lateness of one rank, since the job was joined."""
+    """Lateness of one rank, since the job was joined.  None: nothing is known."""
     rank: int
     #: behind the first rank of the round, on average; milliseconds
-    late_ms: float
-    #: the maximum of all rounds
-    worst_ms: float
-    #: rounds in which it came last of all
+    late_ms: Optional[float]
+    #: the maximum of all rounds; milliseconds
+    worst_ms: Optional[float]
+    #: rounds in which it came last of all, of `rounds`
     last: int
-    #: rounds that were decided without it
+    #: rounds that were decided without it, of `of`
     missed: int
-    #: rounds that these figures are of
+    #: rounds in which its lateness is known
     rounds: int
-    #: the last round it was counted in; -1: none
-    seen: int
+    #: the last round it was counted in
+    seen: Optional[int]
+    #: rounds of this rank
+    of: int
+
+
+class Stragglers(List[Straggler]):
+    """All ranks, those first that missed most rounds, then the latest.  str(): a table."""
+
+    def __str__(self) -> str:
+        def number(value: Optional[float], form: str) -> str:
+            return "-" if value is None else format(value, form)
+
+        rows = [("rank", "late ms", "worst ms", "came last", "missed", "seen in round")]
+        rows += [(str(s.rank), number(s.late_ms, ".1f"), number(s.worst_ms, ".1f"),
+                  f"{s.last} of {s.rounds}" if s.rounds else "-", f"{s.missed} of {s.of}", number(s.seen, "d")) for s in self]
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in rows)
 
 
 class Preamble:
@@ -66,6 +82,7 @@ class Preamble:
         self._elements = numpy.zeros(self._n, self._type)
         self._mine = self._elements[_NOTICE.size * self._me:_NOTICE.size * (self._me + 1)]
         self._has_residual = True           # possibly, of a round that it missed
+        self._of = 0                        # rounds
         self._late_us = [0] * info.workers
         self._worst_us = [0] * info.workers
         self._last = [0] * info.workers
@@ -140,6 +157,7 @@ class Preamble:
     def _lateness_add(self, waited: Dict[int, int]) -> None:
         """@waited: of the ranks that were counted, in the previous round: the rank that waited least came last.  Missed
         rounds include this one."""
+        self._of += 1
         for w in range(self._workers):
             if w not in waited:
                 self._missed[w] += 1
@@ -154,9 +172,11 @@ class Preamble:
             self._rounds[w] += 1
         self._last[max(late, key=lambda w: late[w])] += 1
 
-    def stragglers(self) -> List[Straggler]:
+    def stragglers(self) -> Stragglers:
         """All ranks; first those that missed rounds, then by lateness."""
-        found = [Straggler(w, self._late_us[w] / max(self._rounds[w], 1) / 1000, self._worst_us[w] / 1000,
-                           self._last[w], self._missed[w], self._rounds[w], self.seen[w])
-                 for w in range(self._workers)]
-        return sorted(found, key=lambda s: (-s.missed, -s.late_ms))
+        found = []
+        for w in range(self._workers):
+            n, seen = self._rounds[w], self.seen[w]
+            found.append(Straggler(w, self._late_us[w] / n / 1000 if n else None, self._worst_us[w] / 1000 if n else None,
+                                   self._last[w], self._missed[w], n, None if seen < 0 else seen, self._of))
+        return Stragglers(sorted(found, key=lambda s: (-s.missed, -(s.late_ms or 0), s.rank)))

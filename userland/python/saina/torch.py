@@ -32,10 +32,10 @@ from ._lib import Error
 from .absent import Absent
 from .checksum import EVERY, checksum
 from .membership import ONE_EACH, Membership, register, unregister
-from .preamble import Notice, Preamble, Straggler
+from .preamble import Notice, Preamble, Straggler, Stragglers
 from .worker import Stats, Worker, join
 
-__all__ = ["State", "Straggler", "allreduce_hook"]
+__all__ = ["State", "Straggler", "Stragglers", "allreduce_hook"]
 
 T = TypeVar("T")
 
@@ -153,13 +153,13 @@ class State:
         """Counters of libsaina."""
         return self.worker.stats()
 
-    def stragglers(self) -> List[Straggler]:
-        """Lateness of all ranks, the latest first.
+    def stragglers(self) -> Stragglers:
+        """Lateness of all ranks, the latest first; print() shows a table.
 
         It needs no common clock: a result reaches all ranks at once, so the rank that waited least came last.  Each
         rank sends the time that it waited with the next round.
         """
-        return self._preamble.stragglers() if self._preamble else []
+        return self._preamble.stragglers() if self._preamble else Stragglers()
 
     def close(self) -> None:
         """Leave the job: the others no longer wait for this rank."""
