@@ -30,6 +30,7 @@ $(call test,net/python,full,host,600,selftests/net/python.sh)
 # DistributedDataParallel.
 $(call test,net/torch,full,host,1200,selftests/net/torch.sh)
 $(call test,net/torch_states,full,host,900,selftests/net/torch_states.sh)
+$(call test,net/torch_peers,full,host,1800,selftests/net/torch_peers.sh)
 # Beside float64 and Gloo: red until libsaina takes the exponent of a block from the block (issue 24, section 1).
 $(call test,net/torch_numbers,full,host,1200,selftests/net/torch_numbers.sh)
 $(call test,net/demo_torch,full,host,1200,selftests/net/demo_torch.sh)

@@ -88,16 +88,18 @@ class Absent:
                                             'State(on_dead="continue") lets them')
         self.log(f"{text}: {alive} of {self.workers} ranks go on, and the gradients are the mean over them")
 
-    def wait(self, round: int) -> "_Wait":
-        """Waits for the results of @round: with absent.wait(round) as wait: call = wait(request)."""
-        return _Wait(self, round)
+    def wait(self, round: int, meanwhile: Callable[[], Any] = lambda: None) -> "_Wait":
+        """Waits for the results of @round: with absent.wait(round) as wait: call = wait(request).
+
+        @meanwhile: called again and again while it waits, and at least once."""
+        return _Wait(self, round, meanwhile)
 
 
 class _Wait:
     """This rank has started all its buckets of a round, and waits for the results."""
 
-    def __init__(self, absent: Absent, round: int):
-        self._absent, self._round = absent, round
+    def __init__(self, absent: Absent, round: int, meanwhile: Callable[[], Any]):
+        self._absent, self._round, self._meanwhile = absent, round, meanwhile
         self._since = time.monotonic()
         self._over = False
         self._reporter: Optional[threading.Thread] = None
@@ -105,6 +107,7 @@ class _Wait:
         self._missing = "other ranks (`saina job show' on the switch names them)"
 
     def __enter__(self) -> "_Wait":
+        self._meanwhile()
         return self
 
     def __exit__(self, *exc: Any) -> None:
@@ -113,6 +116,7 @@ class _Wait:
     def __call__(self, request: Request) -> Call:
         """request.wait(); Error (ETIMEDOUT) when the round takes too long."""
         while not request.done(_POLL_S):
+            self._meanwhile()
             waited = time.monotonic() - self._since
             if waited >= _PUBLISH_S and not self._reporter:
                 # In a thread: the store may be slow, or its rank may have ended.

@@ -7,20 +7,23 @@ element: exact in jobs of any type.  The elements of a worker are a Notice.
 
 import collections
 import errno
+import socket
 import struct
 import zlib
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy
 
 from ._lib import Error
 from .worker import Call, Request, Worker
 
-_NOTICE = struct.Struct("<IIII")
+_NOTICE = struct.Struct("<IIIIIHH")
+#: Flag of a rank that has no model of this job yet.
+JOINING = 1
 
 
 class Notice(NamedTuple):
-    """What a rank tells the others about itself at the beginning of a round; each field has 4 bytes."""
+    """What a rank tells the others about itself at the beginning of a round."""
     #: of the layout
     signature: int
     #: microseconds that it waited in the previous round, plus 1; 0: not known
@@ -29,6 +32,10 @@ class Notice(NamedTuple):
     checksum: int = 0
     #: rounds that its model has
     rounds: int = 0
+    #: where it serves its state (IPv4, as inet_aton() says in little endian), and the port; 0: it does not
+    address: int = 0
+    port: int = 0
+    flags: int = 0
 
 
 
@@ -91,6 +98,9 @@ class Preamble:
         #: the last round that each rank was counted in, -1: none; the first round
         self.seen = [-1] * info.workers
         self.first = info.round
+        #: where other ranks serve their state; ranks that had no model of this job in the last round
+        self.peers: Dict[int, Tuple[str, int]] = {}
+        self.joining: set = set()
         #: of the previous round's preamble: equal at all ranks, and different in each round
         self.digest = 0
 
@@ -110,12 +120,16 @@ class Preamble:
         data = self._elements.astype(numpy.uint8).tobytes()
         counted = [w for w in range(self._workers) if call.mask_all >> w & 1]
         notices = {w: Notice(*_NOTICE.unpack_from(data, w * _NOTICE.size)) for w in counted}
-        others = [w for w in counted if notices[w].signature != self._told.signature]
-        if others:
+        self.joining = {w for w, n in notices.items() if n.flags & JOINING}
+        self.peers.update({w: (socket.inet_ntoa(struct.pack("<I", n.address)), n.port) for w, n in notices.items()
+                           if n.port and w not in self.joining and w != self._me})
+        known = {w: n for w, n in notices.items() if w not in self.joining}
+        others = [w for w, n in known.items() if n.signature != self._told.signature]
+        if others and not self._told.flags & JOINING:
             self._raise_mismatch(counted, others)
         # What is counted in the first rounds may be of processes that ran before these.
         if call.round >= self.first + 2:
-            self._check_models(call.round, notices)
+            self._check_models(call.round, known)
         self._has_residual = self._me not in counted
         self._lateness_add({w: n.waited for w, n in notices.items()})
         for w in counted:
@@ -126,6 +140,15 @@ class Preamble:
     def _check_models(self, round: int, notices: Dict[int, Notice]) -> None:
         """Compares the models of the ranks that were counted, and of this one."""
         notices = {**notices, self._me: self._told}
+        steps = collections.Counter(n.rounds for n in notices.values()).most_common()
+        if len(steps) > 1:
+            others = [w for w, n in notices.items() if n.rounds != steps[0][0]]
+            if self._me in others or steps[0][1] == steps[1][1]:
+                raise Error(errno.EILSEQ, f"this rank ({self._me}) has a model of {self._told.rounds} steps in round {round}, and "
+                                          f"{', '.join(f'rank {w} one of {n.rounds}' for w, n in sorted(notices.items()) if w != self._me)}: "
+                                          "State(model, optimizer) fetches the model of the others when it joins")
+            self._log(f"rank {', '.join(map(str, others))} has a model of another number of steps, and ends with an error")
+            return
         told = {w: (n.rounds, n.checksum) for w, n in notices.items() if n.checksum}
         votes = collections.Counter(told.values()).most_common()
         if len(votes) < 2:
@@ -149,6 +172,11 @@ class Preamble:
         raise Error(errno.EPROTO, f"{who} is about to reduce other buckets than the others: the models differ, or "
                                   "the buckets' sizes or order (bucket_cap_mb and all options of "
                                   "DistributedDataParallel must be the same)")
+
+    def skipped(self) -> None:
+        """Rounds were skipped: this rank's last one may have left a residual."""
+        self._has_residual = True
+        self._wait_us = 0
 
     def waited(self, call: Call) -> None:
         """@call: this rank's last all-reduce of the round."""

@@ -306,6 +306,16 @@ class Worker:
             self._requests.add(request)
         return request
 
+    def drain(self, requests: Iterable[Optional[Request]]) -> None:
+        """Waits for those of @requests that wait() has not ended, whatever becomes of them: after Error (ESTALE), so that
+        set_round() finds none in flight."""
+        for request in requests:
+            if request in self._requests:
+                try:
+                    request.wait()
+                except Error:
+                    pass
+
     def round_done(self) -> None:
         """Closes the round, after wait() for everything that was started."""
         with self._enter():
