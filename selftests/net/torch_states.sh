@@ -30,7 +30,7 @@ run_case() {
 	done
 }
 
-read -ra cases <<<"${1:-copy sparse two_states dropped two_models freeze update join left alone silent}"
+read -ra cases <<<"${1:-copy sparse two_states dropped two_models freeze update update_raises join left left_raises differ alone unknown silent}"
 run_case "${cases[@]}"
 
 finished

@@ -142,7 +142,11 @@ def case_lost():
     """Rank 3 is slow: it applies the rounds that were decided without it."""
     with hooked(net(3), "fastest", bucket_cap_mb=1) as (ddp, state):
         opt = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
-        computed = train_with_straggler(ddp, state, opt, opt, 14)
+
+        def step():
+            opt.step()
+            opt.zero_grad()
+        computed = train_with_straggler(ddp, state, step, 14)
         point(state.round == 14 and computed + state.lost == 14, "lost: fourteen rounds, computed or caught up",
               f"{computed} + {state.lost} of {state.round}")
         lost = [None] * 4
@@ -222,7 +226,7 @@ def finish(model, state):
 
 def case_killed():
     """Rank 3 is killed in its backward."""
-    state = saina.torch.State(job=JOBS["bsp"], token="s3cret", join_timeout=60)
+    state = saina.torch.State(job=JOBS["bsp"], token="s3cret", join_timeout=60, on_dead="continue")
     ddp = DDP(net(), bucket_cap_mb=1)
     state.register(ddp)
 

@@ -4,6 +4,7 @@
 import contextlib
 import datetime
 import hashlib
+import itertools
 import os
 import sys
 import time
@@ -17,6 +18,8 @@ import saina.torch
 RANK = int(os.environ["RANK"])
 RANKS = int(os.environ["WORLD_SIZE"])
 OUT = os.environ["OUT"]
+# Of trainings with a straggler.
+_numbers = itertools.count()
 
 
 def point(good, what, why=""):
@@ -88,23 +91,22 @@ def until(true, seconds=120):
         time.sleep(0.02)
 
 
-def train_with_straggler(ddp, state, opt, update, steps, loss=loss_of):
-    """The last rank waits in step 4 until the others are three rounds ahead, and they, in step 8, for it.  Returns how many
-    steps this rank has computed."""
+def train_with_straggler(ddp, state, step, rounds, loss=loss_of, accumulate=1):
+    """The last rank waits in round 4 until the others are three rounds ahead, and they, in round 8, for it.  Returns how many
+    batches this rank has computed."""
     straggler, computed = RANK == RANKS - 1, 0
-    caught_up = f"{OUT}/caught-up-{os.environ['MASTER_PORT']}"
-    for step in state.steps(steps, update):
-        opt.zero_grad()
-        x = loss(ddp, step)
-        until(lambda: not straggler or step != 4 or state.behind >= 3)
-        until(lambda: straggler or step != 8 or os.path.exists(caught_up))
-        x.backward()
-        (update if callable(update) else update.step)()
+    caught_up = f"{OUT}/caught-up-{os.environ['MASTER_PORT']}-{next(_numbers)}"
+    for i in state.steps(rounds * accumulate, step=step, accumulate=accumulate):
+        last = (i + 1) % accumulate == 0
+        with contextlib.nullcontext() if last else ddp.no_sync():
+            x = loss(ddp, i)
+            if straggler and state.lost:
+                with open(caught_up, "w", encoding="ascii"):
+                    pass
+            until(lambda: not straggler or not last or i // accumulate != 4 or state.behind >= 3)
+            until(lambda: straggler or not last or i // accumulate != 8 or os.path.exists(caught_up))
+            x.backward()
         computed += 1
-        if straggler and step >= 4:
-            state.catch_up(update)
-            with open(caught_up, "w", encoding="ascii"):
-                pass
     return computed
 
 

@@ -192,18 +192,99 @@ def case_join():
         point(close_to(ddp, gloo) and state.round == 6, "join(): unequal numbers of batches: the model is that of Gloo")
 
 
+def clip_and_momentum(ddp):
+    opt = torch.optim.SGD(ddp.parameters(), lr=0.5, momentum=0.9)
+
+    def update():
+        torch.nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)
+        opt.step()
+        opt.zero_grad()
+    return update, 1
+
+
+def adam_and_schedulers(ddp):
+    opt = torch.optim.Adam(ddp.parameters(), lr=0.01)
+    schedulers = [torch.optim.lr_scheduler.StepLR(opt, 3, 0.5), torch.optim.lr_scheduler.CosineAnnealingLR(opt, 14)]
+
+    def update():
+        opt.step()
+        for s in schedulers:
+            s.step()
+        opt.zero_grad(set_to_none=True)
+    return update, 1
+
+
+def accumulation(ddp):
+    """Two batches a round, and an exponential average of the parameters, which becomes the model at the end."""
+    opt = torch.optim.SGD(ddp.parameters(), lr=0.2, momentum=0.9, nesterov=True)
+    averages = [p.detach().clone() for p in ddp.parameters()]
+
+    def update():
+        torch.nn.utils.clip_grad_value_(ddp.parameters(), 0.01)
+        opt.step()
+        opt.zero_grad()
+        for a, p in zip(averages, ddp.parameters()):
+            a.lerp_(p.detach(), 0.1)
+    update.averages = averages
+    return update, 2
+
+
 def case_update():
     """Rounds that were lost, where more than optimizer.step() follows backward."""
-    with hooked(net(3, 100), FASTEST) as (ddp, state):
-        opt = torch.optim.SGD(ddp.parameters(), lr=0.5, momentum=0.9)
+    for of in (clip_and_momentum, adam_and_schedulers, accumulation):
+        with hooked(net(3, 100), FASTEST) as (ddp, state):
+            update, accumulate = of(ddp)
+            computed = ranks.train_with_straggler(ddp, state, update, 14, accumulate=accumulate)
+            what = f"lost rounds, {of.__name__}"
+            point(state.round == 14 and computed == accumulate * (14 - state.lost) and (RANK != 3 or state.lost),
+                  f"{what}: the last rank has lost some, whose batches were dropped", f"{computed}, {state.lost} of {state.round}")
+            point(same_everywhere(ddp)[0], f"{what}: steps() applies them as the others did")
+            if of is accumulation:
+                with torch.no_grad():
+                    for a, p in zip(update.averages, ddp.parameters()):
+                        p.copy_(a)
+                point(same_everywhere(ddp)[0], f"{what}: the averages of the parameters are the same, too")
 
-        def update():
-            torch.nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)
-            opt.step()
-        computed = ranks.train_with_straggler(ddp, state, opt, update, 14)
-        point(state.round == 14 and computed + state.lost == 14 and (RANK != 3 or state.lost),
-              "lost rounds: the last rank has lost some", f"{computed} + {state.lost} of {state.round}")
-        point(same_everywhere(ddp)[0], "lost rounds: catch_up() applies them by a function of the script's, as the others did")
+
+def case_update_raises():
+    """A function for the step that raises: in a round that was lost, and in any other."""
+    class Full(Exception):
+        pass
+    for lost in (False, True):
+        with hooked(net(3, 50), FASTEST) as (ddp, state):
+            what = f"step() raises in a round that was {'lost' if lost else 'computed'}"
+            dist.barrier()
+            if RANK != 3:
+                for i in state.steps(5, step=lambda: None):
+                    loss_of(ddp, i).backward()
+                dist.barrier()
+                continue
+            raised, after = "", ""
+            calls = []
+
+            def update():
+                calls.append(state.round)
+                # DDP builds its buckets anew in the second step.
+                if len(calls) == (3 if lost else 2):
+                    raise Full("no space")
+            try:
+                for i in state.steps(5, step=update):
+                    x = loss_of(ddp, i)
+                    until(lambda: not lost or i != 1 or state.behind >= 2)
+                    x.backward()
+            except (Full, OSError, RuntimeError) as e:
+                raised = f"{type(e).__name__}: {e}"
+            try:
+                loss_of(ddp, 0).backward()
+            except (OSError, RuntimeError) as e:
+                after = str(e)
+            point("no space" in raised and (("step() raised" in raised) == lost) and "step() raised Full (no space)" in after,
+                  f"{what}: the loop ends with it, and later ones with a sentence", f"{raised}; {after}")
+            dist.barrier()
+    try:
+        new_state(FASTEST).steps(5, step=lambda: None, accumulate=0)
+    except ValueError as e:
+        point("a round has one batch or more" in str(e), "steps(accumulate=0) is refused with a sentence", str(e))
 
 
 def named(lines, pattern):
@@ -213,7 +294,7 @@ def named(lines, pattern):
 def case_left():
     """Rank 2 leaves after three steps: the others go on, and say so."""
     said = []
-    state = new_state(BSP, log=said.append)
+    state = new_state(BSP, log=said.append, on_dead="continue")
     ddp = DDP(net(0, 50))
     state.register(ddp)
     rest = dist.new_group([0, 1, 3])
@@ -228,13 +309,103 @@ def case_left():
             step(ddp)
             done[0] = named(said, "rank 2 has left")
             dist.all_reduce(done, dist.ReduceOp.MIN, group=rest)
-        point(named(said, "rank 2 has left the job, or is dead: the last round with it was 2"),
-              "left: rank 2, which left after three rounds, is named by the others, with its last round", str(said))
+        point(named(said, "rank 2 has left the job, or is dead, since round 3: 3 of 4 ranks go on"),
+              "left: rank 2, which left after three rounds, is named by the others, with the round and how many go on", str(said))
         point(sum("rank 2" in line for line in said) == 1, "left: it is named once", str(said))
         point(same_everywhere(ddp, rest)[0] and state.stragglers()[0][:1] == (2,) and state.stragglers()[0].seen == 2,
               "left: the others go on alike, stragglers() has its last round", str(state.stragglers()))
+        table = str(state.stragglers()).splitlines()
+        point(table[0].split() == ["rank", "late", "ms", "worst", "ms", "came", "last", "missed", "seen", "in", "round"] and
+              len(table) == 5 and table[1].split()[-4:] == [str(state.stragglers()[0].missed), "of", str(state.round), "2"],
+              "stragglers: str() is a table with counts per round and milliseconds", "; ".join(table))
     dist.barrier()
     state.close()
+
+
+def case_left_raises():
+    """Rank 2 leaves after three steps: with bsp the others end with a sentence, with fastest-k they go on."""
+    for job, on_dead, raises in ((BSP, None, True), (FASTEST, None, False), (FASTEST, "raise", True)):
+        said = []
+        what = f"left: {'bsp' if job == BSP else 'fastest-k'}, on_dead={on_dead}"
+        state = new_state(job, log=said.append, on_dead=on_dead)
+        ddp = DDP(net(0, 50))
+        state.register(ddp)
+        rest = dist.new_group([0, 1, 3])
+        train(ddp, 3)
+        # A round without a straggler, so that rank 2 is not one.
+        dist.barrier()
+        if RANK == 2:
+            state.close()
+        dist.barrier()
+        if RANK != 2:
+            error, done = "", torch.zeros(1)
+            deadline = time.monotonic() + 100
+            while not done and time.monotonic() < deadline:
+                try:
+                    step(ddp)
+                except (OSError, RuntimeError) as e:
+                    error = str(e)
+                # Whoever has raised takes no part any more: the others may not wait for it for ever.
+                done[0] = bool(error) or named(said, "rank 2 has left")
+                dist.all_reduce(done, dist.ReduceOp.MAX, group=rest)
+            errors = [None] * 3
+            dist.all_gather_object(errors, (error, said), group=rest)
+            text = "rank 2 has left the job, or is dead, since round"
+            if raises:
+                point(any(text in e and "of 4 ranks 3 would go on" in e for e, _ in errors), f"{what}: backward raises a sentence", str(errors))
+                fails(f"{what}, and every later one", text, lambda: saina.torch.allreduce_hook(state, None)) if error else None
+            else:
+                point(any(named(lines, text) for _, lines in errors) and not any(e for e, _ in errors), f"{what}: the others go on", str(errors))
+        dist.barrier()
+        state.close()
+    try:
+        new_state(BSP, on_dead="ignore")
+    except ValueError as e:
+        point('"raise" nor "continue"' in str(e), 'on_dead="ignore" is refused with a sentence', str(e))
+
+
+def case_differ():
+    """Something changes the model of rank 2 by one bit."""
+    for job, last in ((BSP, 15), (FASTEST, 15)):
+        said = []
+        state = new_state(job, log=said.append, on_dead="continue")
+        ddp = DDP(net(0, 50))
+        state.register(ddp)
+        rest = dist.new_group([0, 1, 3])
+        opt = torch.optim.SGD(ddp.parameters(), lr=0.05)
+        what = f"differ: {'bsp' if job == BSP else 'fastest-k'}"
+        error, steps = "", 0
+        try:
+            for i in range(last + 2):
+                opt.zero_grad()
+                x = loss_of(ddp, i)
+                until(lambda: RANK != 2 or job == BSP or i < 16 or state.behind)    # late, so that the others do not count it
+                x.backward()
+                opt.step()
+                steps += 1
+                if RANK == 2 and i == last - 1:
+                    with torch.no_grad():
+                        word = ddp.module[4].weight.view(torch.int32)
+                        word[7, 7] ^= 1
+        except (OSError, RuntimeError) as e:
+            error = str(e)
+        if RANK == 2:
+            point("this rank (2) has other parameters than the other ranks before step 16 (round 16)" in error and steps == 16,
+                  f"{what}: rank 2 raises a sentence with its number and the step", f"{steps} {error}")
+        else:
+            point(not error and steps == last + 2 and same_everywhere(ddp, rest)[0], f"{what}: the others go on", f"{steps} {error}")
+            if job == BSP:
+                point(named(said, "rank 2 has other parameters than the other ranks before step 16"),
+                      f"{what}: they name rank 2", str(said))
+        dist.barrier()
+        state.close()
+    # From the beginning; and two against two.
+    with hooked(net(0, 50), BSP) as (ddp, _):
+        with torch.no_grad():
+            if RANK >= 2:
+                ddp.module[0].bias += 1
+        fails("differ: two and two", "ranks 0, 1, 2, 3 have other parameters than one another before step 2",
+              lambda: train(ddp, 3))
 
 
 def case_alone():
@@ -256,6 +427,18 @@ def case_alone():
             pass
     dist.barrier()
     state.close()
+
+
+def case_unknown():
+    """A rank of which nothing is known."""
+    with hooked(net(0, 50), BSP) as (ddp, state):
+        point(str(state.stragglers()) == "rank  late ms  worst ms  came last  missed  seen in round",
+              "stragglers: before the first round there are none", str(state.stragglers()))
+        train(ddp, 1)
+        found = state.stragglers()
+        point(all(s.late_ms is None and s.worst_ms is None and s.seen == 0 for s in found) and
+              str(found).splitlines()[1].split() == ["0", "-", "-", "-", "0", "of", "1", "0"],
+              "stragglers: after one round the lateness is None", str(found))
 
 
 def case_silent():

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""DistributedDataParallel over saina: an ordinary script for torchrun, but for two lines.
+"""DistributedDataParallel over saina: an ordinary script for torchrun, but for the lines with "state".
 
     tools/quickstart/podman --workers 2 --elements auto --lend DIR -- python3 DIR/ddp.py
 
@@ -29,12 +29,19 @@ model.register_comm_hook(state, saina.torch.allreduce_hook)
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 g = torch.Generator().manual_seed(100 + rank)		# each rank has data of its own
-for step in state.steps(STEPS, optimizer):
+
+
+def update():
+    """All that follows backward: also called for rounds that were decided without this rank."""
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+for step in state.steps(STEPS, step=update):
     x = torch.randn(64, 32, generator=g)
     loss = torch.nn.functional.mse_loss(model(x), torch.tanh(x @ teacher))
-    optimizer.zero_grad()
     loss.backward()
-    optimizer.step()
     if step % 50 == 0 or step == STEPS - 1:
         print(f"rank {rank}: step {step}, loss {loss.item():.4f}", flush=True)
 

@@ -59,31 +59,34 @@ def train(args, train_set, test, job, steps, base, delay, curve):
     rank = dist.get_rank()
     model = DistributedDataParallel(network(), bucket_cap_mb=1)
     optimizer = torch.optim.SGD(model.parameters(), lr=args.rate, momentum=0.5)
-    state, loop = None, range(steps)
+
+    def update():
+        optimizer.step()
+        optimizer.zero_grad()
+    state = None
     if args.reduce == "fp16":
         model.register_comm_hook(None, default_hooks.fp16_compress_hook)
     if args.reduce == "saina":
         import saina.torch
         state = saina.torch.State(job=job)
         model.register_comm_hook(state, saina.torch.allreduce_hook)
-        loop = state.steps(steps, optimizer)
     # end
 
     late, pick = random.Random(7 * rank + 1), torch.Generator().manual_seed(rank)
     points, times = [], []
     dist.barrier()
     start = time.monotonic()
-    for step in loop:
+    for step in state.steps(steps, step=update) if state else range(steps):
         began = time.monotonic()
         chosen = torch.randint(len(train_set[0]), (args.batch,), generator=pick)
-        optimizer.zero_grad()
         loss = F.cross_entropy(model(train_set[0][chosen]), train_set[1][chosen])
         # What a device would compute, and what keeps a straggler.
         pause = base * (1 + (late.uniform(1, 4) if late.random() < delay else 0))
         if pause:
             time.sleep(pause / 1000)
         loss.backward()
-        optimizer.step()
+        if not state:
+            update()
         times.append(time.monotonic() - began)
         # The model is tested afterwards, so that no worker waits for the test.
         if curve and (step + 1) % 5 == 0 and (step + 1) // 5 % dist.get_world_size() == rank:

@@ -35,14 +35,19 @@ def _ranks(ranks: List[int]) -> str:
 
 
 class Absent:
-    """@log: called with lines for the user.  @timeout: seconds that a round may take, -1: no limit."""
+    """@log: called with lines for the user.  @timeout: seconds that a round may take, -1: no limit.
+    @on_dead: "raise", "continue", or None: raise if rounds wait for all ranks; see torch.State."""
 
-    def __init__(self, worker: Worker, preamble: Preamble, log: Callable[[str], Any], timeout: float):
+    def __init__(self, worker: Worker, preamble: Preamble, log: Callable[[str], Any], timeout: float,
+                 on_dead: Optional[str] = None):
         info = worker.info()
         self.worker, self.preamble, self.log, self.timeout = worker, preamble, log, timeout
         self.me, self.workers = info.worker, info.workers
         self._ring = info.ring
         self._named: set = set()
+        self._on_dead = on_dead
+        #: the last round with all live ranks waited for all of them, as with policy bsp
+        self._waits_for_all = False
 
     def last(self, ranks: List[int]) -> str:
         """Text: the last round of @ranks."""
@@ -52,38 +57,49 @@ class Absent:
         verb = "were" if len(ranks) > 1 else "was"
         return f"{verb} in round {seen[0]} last" if seen[0] >= 0 else f"{verb} in no round"
 
-    def check(self, round: int, counted: List[int]) -> None:
-        """@round is finished, with the ranks @counted: reports changes."""
+    def check(self, call: Call, counted: List[int]) -> None:
+        """@call: of a round that is finished, with the ranks @counted: reports changes.  Raises Error (ECONNABORTED) if
+        a rank is dead and on_dead says so."""
         for w in sorted(self._named & set(counted)):
-            self.log(f"rank {w} takes part again, from round {round} on")
+            self.log(f"rank {w} takes part again, from round {call.round} on")
             self._named.discard(w)
         missing = set(range(self.workers)) - set(counted) - self._named - {self.me}
-        if not missing:
-            return
-        info = self.worker.info()
-        for w in sorted(missing):
-            seen = self.preamble.seen[w]
-            since = max(seen, self.preamble.first)
-            if not info.active >> w & 1:
-                last = f": the last round with it was {seen}; the gradients are the mean over the others now" if seen >= 0 else ""
-                self.log(f"rank {w} has left the job, or is dead{last}")
-            # With a coded policy another rank may always be counted for it.
-            elif not info.parts and round - since > 2 * self._ring:
-                self.log(f"rank {w} has been in no round since {since}: it stopped computing, or is always too slow to be counted")
-            else:
-                continue
-            self._named.add(w)
+        if missing:
+            info = self.worker.info()
+            dead = sorted(w for w in missing if not info.active >> w & 1)
+            for w in sorted(missing - set(dead)):
+                since = max(self.preamble.seen[w], self.preamble.first)
+                # With a coded policy another rank may always be counted for it.
+                if not info.parts and call.round - since > 2 * self._ring:
+                    self._named.add(w)
+                    self.log(f"rank {w} has been in no round since {since}: it stopped computing, or is always too slow to be counted")
+            if dead:
+                self._named.update(dead)
+                self._report_dead(dead, bin(info.active).count("1"))
+        if len(counted) == self.workers:
+            self._waits_for_all = call.k >= self.workers
 
-    def wait(self, round: int) -> "_Wait":
-        """Waits for the results of @round: with absent.wait(round) as wait: call = wait(request)."""
-        return _Wait(self, round)
+    def _report_dead(self, dead: List[int], alive: int) -> None:
+        seen = max(self.preamble.seen[w] for w in dead)
+        since = f"since round {seen + 1}" if seen >= 0 else "and took part in no round"
+        text = f"{_ranks(dead)} {'have' if len(dead) > 1 else 'has'} left the job, or {'are' if len(dead) > 1 else 'is'} dead, {since}"
+        if self._on_dead == "raise" or (self._on_dead is None and self._waits_for_all):
+            raise Error(errno.ECONNABORTED, f"{text}: of {self.workers} ranks {alive} would go on, with the mean over them; "
+                                            'State(on_dead="continue") lets them')
+        self.log(f"{text}: {alive} of {self.workers} ranks go on, and the gradients are the mean over them")
+
+    def wait(self, round: int, meanwhile: Callable[[], Any] = lambda: None) -> "_Wait":
+        """Waits for the results of @round: with absent.wait(round) as wait: call = wait(request).
+
+        @meanwhile: called again and again while it waits, and at least once."""
+        return _Wait(self, round, meanwhile)
 
 
 class _Wait:
     """This rank has started all its buckets of a round, and waits for the results."""
 
-    def __init__(self, absent: Absent, round: int):
-        self._absent, self._round = absent, round
+    def __init__(self, absent: Absent, round: int, meanwhile: Callable[[], Any]):
+        self._absent, self._round, self._meanwhile = absent, round, meanwhile
         self._since = time.monotonic()
         self._over = False
         self._reporter: Optional[threading.Thread] = None
@@ -91,6 +107,7 @@ class _Wait:
         self._missing = "other ranks (`saina job show' on the switch names them)"
 
     def __enter__(self) -> "_Wait":
+        self._meanwhile()
         return self
 
     def __exit__(self, *exc: Any) -> None:
@@ -99,6 +116,7 @@ class _Wait:
     def __call__(self, request: Request) -> Call:
         """request.wait(); Error (ETIMEDOUT) when the round takes too long."""
         while not request.done(_POLL_S):
+            self._meanwhile()
             waited = time.monotonic() - self._since
             if waited >= _PUBLISH_S and not self._reporter:
                 # In a thread: the store may be slow, or its rank may have ended.

@@ -1,58 +1,95 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 """The preamble of a round: its first elements, by which the ranks exchange what they are about to reduce.
 
-Each worker has elements of its own, to which the others add 0, so that the sum has the values of all: the signature
-of the buckets, and how long it waited in the previous round.  One byte an element: exact in jobs of any type.
-
-    elements of worker w:  signature of the layout (4 bytes), microseconds waited + 1 (4 bytes; 0: not known)
+Each worker has elements of its own, to which the others add 0, so that the sum has the values of all.  One byte an
+element: exact in jobs of any type.  The elements of a worker are a Notice.
 """
 
+import collections
 import errno
+import socket
 import struct
 import zlib
-from typing import List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy
 
 from ._lib import Error
 from .worker import Call, Request, Worker
 
-_PER_WORKER = 8
+_NOTICE = struct.Struct("<IIIIIHH")
+#: Flag of a rank that has no model of this job yet.
+JOINING = 1
+
+
+class Notice(NamedTuple):
+    """What a rank tells the others about itself at the beginning of a round."""
+    #: of the layout
+    signature: int
+    #: microseconds that it waited in the previous round, plus 1; 0: not known
+    waited: int = 0
+    #: of the parameters before this round; 0: not told
+    checksum: int = 0
+    #: rounds that its model has
+    rounds: int = 0
+    #: where it serves its state (IPv4, as inet_aton() says in little endian), and the port; 0: it does not
+    address: int = 0
+    port: int = 0
+    flags: int = 0
+
 
 
 class Straggler(NamedTuple):
-    """Lateness of one rank, since the job was joined."""
+    """Lateness of one rank, since the job was joined.  None: nothing is known."""
     rank: int
     #: behind the first rank of the round, on average; milliseconds
-    late_ms: float
-    #: the maximum of all rounds
-    worst_ms: float
-    #: rounds in which it came last of all
+    late_ms: Optional[float]
+    #: the maximum of all rounds; milliseconds
+    worst_ms: Optional[float]
+    #: rounds in which it came last of all, of `rounds`
     last: int
-    #: rounds that were decided without it
+    #: rounds that were decided without it, of `of`
     missed: int
-    #: rounds that these figures are of
+    #: rounds in which its lateness is known
     rounds: int
-    #: the last round it was counted in; -1: none
-    seen: int
+    #: the last round it was counted in
+    seen: Optional[int]
+    #: rounds of this rank
+    of: int
+
+
+class Stragglers(List[Straggler]):
+    """All ranks, those first that missed most rounds, then the latest.  str(): a table."""
+
+    def __str__(self) -> str:
+        def number(value: Optional[float], form: str) -> str:
+            return "-" if value is None else format(value, form)
+
+        rows = [("rank", "late ms", "worst ms", "came last", "missed", "seen in round")]
+        rows += [(str(s.rank), number(s.late_ms, ".1f"), number(s.worst_ms, ".1f"),
+                  f"{s.last} of {s.rounds}" if s.rounds else "-", f"{s.missed} of {s.of}", number(s.seen, "d")) for s in self]
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in rows)
 
 
 class Preamble:
-    """numel: its elements, in whole segments."""
+    """numel: its elements, in whole segments.  @log: called with lines for the user."""
 
-    def __init__(self, worker: Worker):
+    def __init__(self, worker: Worker, log: Callable[[str], Any]):
         info = worker.info()
         self._worker = worker
+        self._log = log
         self._me = info.worker
         self._workers = info.workers
         self._type = numpy.int32 if info.type == 1 else numpy.float32
-        self._n = _PER_WORKER * info.workers
+        self._n = _NOTICE.size * info.workers
         self.numel = -(-self._n // info.payload) * info.payload
-        self._signature = 0
+        self._told = Notice(0)
         self._wait_us = 0
         self._elements = numpy.zeros(self._n, self._type)
-        self._mine = self._elements[_PER_WORKER * self._me:_PER_WORKER * (self._me + 1)]
+        self._mine = self._elements[_NOTICE.size * self._me:_NOTICE.size * (self._me + 1)]
         self._has_residual = True           # possibly, of a round that it missed
+        self._of = 0                        # rounds
         self._late_us = [0] * info.workers
         self._worst_us = [0] * info.workers
         self._last = [0] * info.workers
@@ -61,33 +98,71 @@ class Preamble:
         #: the last round that each rank was counted in, -1: none; the first round
         self.seen = [-1] * info.workers
         self.first = info.round
+        #: where other ranks serve their state; ranks that had no model of this job in the last round
+        self.peers: Dict[int, Tuple[str, int]] = {}
+        self.joining: set = set()
         #: of the previous round's preamble: equal at all ranks, and different in each round
         self.digest = 0
 
-    def start(self, signature: int) -> Request:
-        """Starts the preamble's all-reduce; @signature: of what this rank is about to reduce."""
+    def start(self, notice: Notice) -> Request:
+        """Starts the preamble's all-reduce; @notice: of this rank; waited is added."""
+        self._told = notice._replace(waited=min(self._wait_us, 2**32 - 1))
         self._elements.fill(0)
-        self._mine[:] = list(struct.pack("<II", signature, min(self._wait_us, 2**32 - 1)))
+        self._mine[:] = list(_NOTICE.pack(*self._told))
         if self._has_residual:
             # libsaina adds the residual: subtract it before.
             self._elements -= self._worker.residual(0, self._n, self._type)
-        self._signature = signature
         return self._worker.start(self._elements, "sum")
 
     def check(self, call: Call) -> List[int]:
         """@call: of start()'s request.  Returns the ranks that were counted; Error (EPROTO) if their signatures
-        differ."""
-        words = struct.unpack(f"<{2 * self._workers}I", self._elements.astype(numpy.uint8).tobytes())
+        differ, Error (EILSEQ) if this rank's parameters differ from those of the others."""
+        data = self._elements.astype(numpy.uint8).tobytes()
         counted = [w for w in range(self._workers) if call.mask_all >> w & 1]
-        others = [w for w in counted if words[2 * w] != self._signature]
-        if others:
+        notices = {w: Notice(*_NOTICE.unpack_from(data, w * _NOTICE.size)) for w in counted}
+        self.joining = {w for w, n in notices.items() if n.flags & JOINING}
+        self.peers.update({w: (socket.inet_ntoa(struct.pack("<I", n.address)), n.port) for w, n in notices.items()
+                           if n.port and w not in self.joining and w != self._me})
+        known = {w: n for w, n in notices.items() if w not in self.joining}
+        others = [w for w, n in known.items() if n.signature != self._told.signature]
+        if others and not self._told.flags & JOINING:
             self._raise_mismatch(counted, others)
+        # What is counted in the first rounds may be of processes that ran before these.
+        if call.round >= self.first + 2:
+            self._check_models(call.round, known)
         self._has_residual = self._me not in counted
-        self._lateness_add(counted, words[1::2])
+        self._lateness_add({w: n.waited for w, n in notices.items()})
         for w in counted:
             self.seen[w] = call.round
         self.digest = zlib.crc32(self._elements.tobytes())
         return counted
+
+    def _check_models(self, round: int, notices: Dict[int, Notice]) -> None:
+        """Compares the models of the ranks that were counted, and of this one."""
+        notices = {**notices, self._me: self._told}
+        steps = collections.Counter(n.rounds for n in notices.values()).most_common()
+        if len(steps) > 1:
+            others = [w for w, n in notices.items() if n.rounds != steps[0][0]]
+            if self._me in others or steps[0][1] == steps[1][1]:
+                raise Error(errno.EILSEQ, f"this rank ({self._me}) has a model of {self._told.rounds} steps in round {round}, and "
+                                          f"{', '.join(f'rank {w} one of {n.rounds}' for w, n in sorted(notices.items()) if w != self._me)}: "
+                                          "State(model, optimizer) fetches the model of the others when it joins")
+            self._log(f"rank {', '.join(map(str, others))} has a model of another number of steps, and ends with an error")
+            return
+        told = {w: (n.rounds, n.checksum) for w, n in notices.items() if n.checksum}
+        votes = collections.Counter(told.values()).most_common()
+        if len(votes) < 2:
+            return
+        tie = votes[0][1] == votes[1][1]
+        differ = sorted(told if tie else (w for w, v in told.items() if v != votes[0][0]))
+        step = self._told.rounds
+        if tie or self._me in differ:
+            who = f"ranks {', '.join(map(str, differ))} have" if tie else f"this rank ({self._me}) has"
+            raise Error(errno.EILSEQ, f"{who} other parameters than {'one another' if tie else 'the other ranks'} before step {step} "
+                                      f"(round {round}): something changes the model outside step(), the ranks began with "
+                                      "different models, or step() does not do the same on every rank")
+        self._log(f"rank {', '.join(map(str, differ))} has other parameters than the other ranks before step {step} "
+                  f"(round {round}), and ends with an error")
 
     def _raise_mismatch(self, counted: List[int], others: List[int]) -> None:
         if len(others) > len(counted) / 2:
@@ -98,16 +173,23 @@ class Preamble:
                                   "the buckets' sizes or order (bucket_cap_mb and all options of "
                                   "DistributedDataParallel must be the same)")
 
+    def skipped(self) -> None:
+        """Rounds were skipped: this rank's last one may have left a residual."""
+        self._has_residual = True
+        self._wait_us = 0
+
     def waited(self, call: Call) -> None:
         """@call: this rank's last all-reduce of the round."""
         self._wait_us = 0 if call.late_segments else call.time_us + 1
 
-    def _lateness_add(self, counted: List[int], waited: Sequence[int]) -> None:
-        """Adds the lateness in the previous round: the rank that waited least came last.  Missed rounds include this one."""
+    def _lateness_add(self, waited: Dict[int, int]) -> None:
+        """@waited: of the ranks that were counted, in the previous round: the rank that waited least came last.  Missed
+        rounds include this one."""
+        self._of += 1
         for w in range(self._workers):
-            if w not in counted:
+            if w not in waited:
                 self._missed[w] += 1
-        known = [w for w in counted if waited[w]]
+        known = [w for w in waited if waited[w]]
         if len(known) < 2:
             return
         most = max(waited[w] for w in known)
@@ -118,9 +200,11 @@ class Preamble:
             self._rounds[w] += 1
         self._last[max(late, key=lambda w: late[w])] += 1
 
-    def stragglers(self) -> List[Straggler]:
+    def stragglers(self) -> Stragglers:
         """All ranks; first those that missed rounds, then by lateness."""
-        found = [Straggler(w, self._late_us[w] / max(self._rounds[w], 1) / 1000, self._worst_us[w] / 1000,
-                           self._last[w], self._missed[w], self._rounds[w], self.seen[w])
-                 for w in range(self._workers)]
-        return sorted(found, key=lambda s: (-s.missed, -s.late_ms))
+        found = []
+        for w in range(self._workers):
+            n, seen = self._rounds[w], self.seen[w]
+            found.append(Straggler(w, self._late_us[w] / n / 1000 if n else None, self._worst_us[w] / 1000 if n else None,
+                                   self._last[w], self._missed[w], n, None if seen < 0 else seen, self._of))
+        return Stragglers(sorted(found, key=lambda s: (-s.missed, -(s.late_ms or 0), s.rank)))

@@ -2,11 +2,16 @@
 """PyTorch's DistributedDataParallel with its gradients reduced by the aggregator.
 
     model = torch.nn.parallel.DistributedDataParallel(net)
-    state = saina.torch.State()                      # where the aggregator is: SAINA_AGGREGATOR
+    state = saina.torch.State(model, optimizer)      # where the aggregator is: SAINA_AGGREGATOR
     model.register_comm_hook(state, saina.torch.allreduce_hook)
 
-    for step in state.steps(1000, optimizer):        # or any loop: range(1000)
-        ...                                          # forward, backward, optimizer.step() as usual
+    def step():                                      # all that follows backward
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    for x, y in state.steps(loader, step=step):
+        loss(model(x), y).backward()
     print(state.stragglers())
 
 A bucket is sent as soon as it is computed, while backward continues with the others.  Gradients are averaged over
@@ -15,10 +20,12 @@ same gradients, bit for bit, so their models are equal.
 """
 
 import errno
+import socket
 import sys
+import time
 import weakref
 import zlib
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
 import numpy
 import torch
@@ -26,14 +33,23 @@ import torch
 from ._lib import Error
 from .absent import Absent
 from .c10d import all_reduce
+from .checksum import EVERY, checksum
 from .membership import ONE_EACH, Membership, register, unregister
-from .preamble import Preamble, Straggler
-from .worker import Stats, Worker, join
+from .peer_state import Server, Unavailable, address_towards, fetch, token_of
+from .preamble import JOINING, Notice, Preamble, Straggler, Stragglers
+from .transfer import REST_S, Transfer
+from .worker import Call, Stats, Worker, environment, join
 
-__all__ = ["State", "Straggler", "all_reduce", "allreduce_hook"]
+__all__ = ["State", "Straggler", "Stragglers", "all_reduce", "allreduce_hook"]
+
+T = TypeVar("T")
 
 #: Elements of the largest message: what a bucket can waste at its end while the job's payload is not known.
 _PAYLOAD_MAX = 2048
+
+
+#: How often each peer is asked for its state.
+FETCH_TRIES = 5
 
 
 class _Bucket(NamedTuple):
@@ -58,9 +74,16 @@ def _log_line(line: str) -> None:
 class State:
     """One rank's membership in a job: what allreduce_hook() keeps from step to step.
 
+    @model, @optimizer, @extra: what a rank that is too far behind, was restarted or comes late fetches from another one,
+        and serves to others: the DistributedDataParallel, its optimizer, and other objects with state_dict() and
+        load_state_dict() (scheduler, GradScaler, averages).  All ranks name the same.  Without @model such a rank ends
+        with an error.
     @aggregator, @job, @worker, @token, @token_file, @timeout, @log: as of saina.join().
     @start_timeout: seconds to wait for the other ranks when this one joins.
     @round_timeout: seconds that a round may wait for other ranks, as the process group's timeout; -1: no limit.
+    @on_dead: when another rank has left or is dead: "raise": backward raises Error (ECONNABORTED), which names it;
+        "continue": a line to @log, and the gradients are the mean over the others; None: raise if rounds wait for all
+        ranks (policy bsp), else continue.
 
     The job is joined when the sizes of the gradients are known: in the first backward, or by broadcast().  It must
     have as many workers as there are ranks.  Each model needs its own State, and each State its own job.
@@ -69,18 +92,26 @@ class State:
     belong to the process.
     """
 
-    def __init__(self, aggregator: Optional[str] = None, job: Union[int, str, None] = None,
-                 worker: Optional[int] = None, *, token: Optional[str] = None,
+    def __init__(self, model: Any = None, optimizer: Any = None, extra: Sequence[Any] = (), *,
+                 aggregator: Optional[str] = None, job: Union[int, str, None] = None,
+                 worker: Optional[int] = None, token: Optional[str] = None,
                  token_file: Optional[str] = None, join_timeout: float = 30,
                  start_timeout: float = 300, timeout: float = 60, round_timeout: float = 1800,
-                 log: Optional[Callable[[str], Any]] = None):
+                 on_dead: Optional[str] = None, log: Optional[Callable[[str], Any]] = None):
+        if on_dead not in (None, "raise", "continue"):
+            raise ValueError(f'on_dead "{on_dead}" is neither "raise" nor "continue"')
         self._init(dict(aggregator=aggregator, job=job, worker=worker, token=token,
                          token_file=token_file, join_timeout=join_timeout,
-                         start_timeout=start_timeout, timeout=timeout, log=log), round_timeout)
+                         start_timeout=start_timeout, timeout=timeout, log=log), round_timeout, on_dead)
+        if model is not None:
+            self._transfer = Transfer([model] + [x for x in (optimizer, *extra) if x is not None])
+            self._model = weakref.ref(model)
+            model.register_forward_pre_hook(_BeforeForward(self))
 
-    def _init(self, how: Dict[str, Any], round_timeout: float) -> None:
+    def _init(self, how: Dict[str, Any], round_timeout: float, on_dead: Optional[str]) -> None:
         self._join_args = how
         self._round_timeout = round_timeout
+        self._on_dead = on_dead
         self._worker: Optional[Worker] = None
         self._preamble: Optional[Preamble] = None
         self._absent: Optional[Absent] = None
@@ -94,12 +125,22 @@ class State:
         self._lost = 0
         self._moved = 0
         self._model: Callable[[], Any] = lambda: None
+        self._transfer: Optional[Transfer] = None
+        self._server: Optional[Server] = None
+        self._stale = False                 # too far behind: the state of another rank is due
+        self._fetched = 0
+        self._ahead = 0                     # rounds of the model whose batches steps() has not dropped yet
+        self._in_body = self._in_step = self._in_round = False
+        self._since_join = 0                # rounds
+        self._last_end = 0.0
+        self._adopted = False               # the layout is that of the other ranks, and not yet DDP's here
+        self._carried: Optional[Tuple[Call, List[int]]] = None      # the preamble of the present round, if it is over
 
     # --- copies -------------------------------------------------------------------------------
 
     def __deepcopy__(self, memo: Dict[int, Any]) -> "State":
         copy = State.__new__(State)
-        copy._init(dict(self._join_args), self._round_timeout)
+        copy._init(dict(self._join_args), self._round_timeout, self._on_dead)
         return copy
 
     def __copy__(self) -> "State":
@@ -107,10 +148,10 @@ class State:
 
     def __getstate__(self) -> Dict[str, Any]:
         how = {k: v for k, v in self._join_args.items() if k not in ("token", "log", "worker")}
-        return {"how": how, "round_timeout": self._round_timeout}
+        return {"how": how, "round_timeout": self._round_timeout, "on_dead": self._on_dead}
 
     def __setstate__(self, saved: Dict[str, Any]) -> None:
-        self._init({"token": None, "log": None, "worker": None, **saved["how"]}, saved["round_timeout"])
+        self._init({"token": None, "log": None, "worker": None, **saved["how"]}, saved["round_timeout"], saved["on_dead"])
 
     # --- the job ----------------------------------------------------------------------------
 
@@ -123,13 +164,29 @@ class State:
 
     @property
     def round(self) -> int:
-        """Rounds applied by this rank: steps of its model."""
+        """Steps of this rank's model: rounds applied by this rank, or by the one that it got its model from."""
+        if self._stale and not self._in_body:
+            self._boundary()
         return self._rounds
 
     @property
     def lost(self) -> int:
-        """Of these, rounds that were decided without this rank, and applied by catch_up()."""
+        """Of these, rounds that were decided without this rank, and applied by steps() or catch_up()."""
         return self._lost
+
+    @property
+    def fetched(self) -> int:
+        """How often this rank got model and optimizer from another one."""
+        return self._fetched
+
+    def state_dict(self) -> Dict[str, int]:
+        """For checkpoints: the steps of the model."""
+        return {"rounds": self._rounds}
+
+    def load_state_dict(self, saved: Dict[str, int]) -> None:
+        """With the checkpoint of a model, before the first backward: steps() drops the batches of these steps."""
+        self._ahead += saved["rounds"] - self._rounds
+        self._rounds = saved["rounds"]
 
     @property
     def behind(self) -> int:
@@ -140,16 +197,19 @@ class State:
         """Counters of libsaina."""
         return self.worker.stats()
 
-    def stragglers(self) -> List[Straggler]:
-        """Lateness of all ranks, the latest first.
+    def stragglers(self) -> Stragglers:
+        """Lateness of all ranks, the latest first; print() shows a table.
 
         It needs no common clock: a result reaches all ranks at once, so the rank that waited least came last.  Each
         rank sends the time that it waited with the next round.
         """
-        return self._preamble.stragglers() if self._preamble else []
+        return self._preamble.stragglers() if self._preamble else Stragglers()
 
     def close(self) -> None:
         """Leave the job: the others no longer wait for this rank."""
+        if self._server:
+            self._server.close()
+            self._server = None
         if self._worker:
             self._worker.close()
         unregister(self)
@@ -172,8 +232,14 @@ class State:
             self.close()
             self._worker = None
             raise
-        self._preamble = Preamble(self._worker)
-        self._absent = Absent(self._worker, self._preamble, self._join_args["log"] or _log_line, self._round_timeout)
+        log = self._join_args["log"] or _log_line
+        self._preamble = Preamble(self._worker, log)
+        self._absent = Absent(self._worker, self._preamble, log, self._round_timeout, self._on_dead)
+        if self._transfer:
+            me = weakref.ref(self)
+            self._token = token_of(self._join_args["token"], self._join_args["token_file"])
+            self._server = Server(address_towards(self._join_args["aggregator"] or environment()[0]), self._token,
+                                  lambda: _serve(me()))
 
     def broadcast(self, module: torch.nn.Module, root: int = 0) -> None:
         """Copies parameters and buffers of rank @root to all ranks, exactly.  All ranks call it, before the first
@@ -225,11 +291,20 @@ class State:
         if bucket.index() == 0 and self._round:
             self._round_discard(parameters)
         future: torch.futures.Future = torch.futures.Future()
+        if self._stale:
+            future.set_result(tensor.zero_())
+            return future
+        self._in_round = True
         self._round.append(_Started(_Bucket(parameters, tensor.numel()), tensor, future))
         if self._is_known(bucket.index()):
-            if bucket.index() == 0:
-                self._requests = [self._preamble.start(self._signature)]
-            self._requests.append(self.worker.start(tensor))
+            try:
+                if bucket.index() == 0:
+                    self._requests = [self._preamble.start(self._notice(self._round[0]))]
+                self._requests.append(self.worker.start(tensor))
+            except Error as e:
+                if not self._become_stale(e, self._round, self._requests):
+                    raise
+                return future
         if bucket.is_last():
             self._round_finish()
         return future
@@ -245,7 +320,7 @@ class State:
         """Does this round have the layout of the previous one?  Then its buckets are sent one by one; else when all are
         there, because residuals have to be moved first."""
         # DDP rebuilds its buckets between the first and the second step.
-        if not self._layout or self._settled < 2:
+        if not self._layout or self._settled < 2 or self._adopted or self._carried:
             return False
         bucket = self._round[-1].bucket
         if index < len(self._layout) and len(bucket.parameters) == len(self._layout[index].parameters) and \
@@ -256,29 +331,71 @@ class State:
                                       "round has begun: buckets may change only between steps")
         return False
 
-    def _round_finish(self) -> None:
+    def _round_finish(self) -> bool:
+        """Waits for the round; False: this rank is too far behind, and its gradients are zeros."""
         started, self._round = self._round, []
-        if not self._requests:
-            self._layout_set([s.bucket for s in started])
-            self._requests = [self._preamble.start(self._signature)]
-            self._requests += [self.worker.start(s.tensor) for s in started]
-        requests, self._requests = self._requests, []
+        sent, requests, self._requests = started, self._requests, []
         try:
-            with self._absent.wait(self.worker.info().round) as wait:
-                call = wait(requests[0])
-                counted = self._preamble.check(call)
-                for s, request in zip(started, requests[1:]):
+            if not requests:
+                sent = self._in_layout(started)
+                requests = [None if self._carried else self._preamble.start(self._notice(started[0]))]
+                for s in sent:
+                    requests.append(self.worker.start(s.tensor))
+            with self._absent.wait(self.worker.info().round, self._offer) as wait:
+                if requests[0]:
+                    call = wait(requests[0])
+                    counted = self._preamble.check(call)
+                else:
+                    (call, counted), self._carried = self._carried, None
+                for s, request in zip(sent, requests[1:]):
                     call = wait(request)
                     if s.future:
                         s.future.set_result(s.tensor)
+            if sent is not started:
+                _repack(sent, started)
+            self._preamble.waited(call)
+            self.worker.round_done()
+            self._absent.check(call, counted)
         except Error as e:
+            if self._become_stale(e, started, requests):
+                return False
             self._failed = e
             raise
-        self._preamble.waited(call)
-        self.worker.round_done()
         self._rounds += 1
         self._settled += 1
-        self._absent.check(call.round, counted)
+        self._since_join += 1
+        self._last_end = time.monotonic()
+        self._in_round = False
+        return True
+
+    def _in_layout(self, started: List[_Started]) -> List[_Started]:
+        """@started, or the same gradients in the buckets of the other ranks, which DDP has not built here yet."""
+        if not started[0].future:
+            return started      # of a round that was lost, in this layout
+        buckets = [s.bucket for s in started]
+        if self._adopted and self._places(buckets) == self._places(self._layout):
+            self._adopted = False
+        if not self._adopted:
+            self._layout_set(buckets)
+            return started
+        sent = [_Started(b, torch.zeros(b.numel), None) for b in self._layout]
+        _repack(started, sent)
+        return sent
+
+    def _notice(self, first: _Started) -> Notice:
+        """What this rank tells the others at the beginning of a round; @first: its first bucket."""
+        told = 0
+        # A bucket of DistributedDataParallel.join() has no gradient: the model is not that of the others meanwhile.
+        if (self._rounds % EVERY == 0 or self._rounds == 2) and (not first.future or bool(first.tensor[:4096].any())):
+            told = checksum(p for b in self._layout for p in b.parameters)
+        return self._address(Notice(self._signature, checksum=told, rounds=self._rounds))
+
+    def _address(self, notice: Notice) -> Notice:
+        """@notice with the address of this rank's server."""
+        if not self._server:
+            return notice
+        host, port = self._server.where
+        return notice._replace(address=int.from_bytes(socket.inet_aton(host), "little"), port=port)
 
     def _layout_set(self, layout: List[_Bucket]) -> None:
         """Sets the buckets of the next rounds."""
@@ -301,6 +418,9 @@ class State:
             self._layout_move(self._places(self._layout), self._places(layout))
             self._settled = 0
             self._moved += 1
+        self._layout_use(layout)
+
+    def _layout_use(self, layout: List[_Bucket]) -> None:
         self._layout = layout
         self._signature = zlib.crc32(repr([b.shape() for b in layout]).encode())
 
@@ -324,33 +444,50 @@ class State:
 
     # --- rounds that were lost --------------------------------------------------------------
 
-    def catch_up(self, optimizer: Any, after: Optional[Callable[[], Any]] = None,
-                 until: Optional[int] = None) -> int:
-        """Apply the rounds that were decided without this rank, without computing them.
+    def catch_up(self, step: Callable[[], Any]) -> int:
+        """Applies the rounds that were decided without this rank, without computing them, as steps() does.
 
-        @optimizer: its step() is called for each round, with the gradients of the others; or a function that does
-            everything between backward and the next step, where gradients are clipped or a GradScaler skips steps.
-        @after: called after each step(): scheduler.step, for instance.
-        @until: stop at this round.
+        @step: of steps(): called for each round, with the gradients of the others.
 
         Returns the number of rounds.  This rank's model then equals that of the others, bit for bit.
         """
         n = 0
-        while self._layout and self.behind and (until is None or self._rounds < until):
-            if n == 0 and getattr(self._model(), "find_unused_parameters", False):
-                raise Error(errno.EOPNOTSUPP, "with find_unused_parameters=True rounds cannot be skipped: every "
-                                              "step has an all-reduce of the process group")
-            self._round = [_Started(b, torch.zeros(b.numel), None) for b in self._layout]
-            gradients = self._round
-            self._requests = []
-            self._round_finish()
-            self._gradients_set(gradients)
-            getattr(optimizer, "step", optimizer)()
-            if after:
-                after()
+        while self._lost_apply(step):
             n += 1
-        self._lost += n
         return n
+
+    def _lost_apply(self, step: Callable[[], Any]) -> bool:
+        """Applies one round that was decided without this rank; False: there is none."""
+        if not self._layout or not self.behind:
+            return False
+        if self._failed:
+            raise self._failed
+        if getattr(self._model(), "find_unused_parameters", False):
+            raise Error(errno.EOPNOTSUPP, "with find_unused_parameters=True rounds cannot be skipped: every "
+                                          "step has an all-reduce of the process group")
+        self._round = [_Started(b, torch.zeros(b.numel), None) for b in self._layout]
+        gradients = self._round
+        self._requests = []
+        if not self._round_finish():
+            return False
+        self._gradients_set(gradients)
+        try:
+            self._step(step)
+        except Exception as e:
+            raise self._step_failed(e) from e
+        self._lost += 1
+        return True
+
+    def _step(self, step: Callable[[], Any]) -> None:
+        self._in_step = True
+        step()
+        self._in_step = False
+
+    def _step_failed(self, e: Exception) -> Error:
+        """step() raised @e: marks this State as failed."""
+        self._failed = Error(errno.ECANCELED, f"step() raised {type(e).__name__} ({e}) in round {self._rounds - 1}: the model of this rank "
+                                              "may lack that round, which the others have; restart this rank")
+        return self._failed
 
     @staticmethod
     def _gradients_set(started: List[_Started]) -> None:
@@ -365,15 +502,224 @@ class State:
                     else:
                         p.grad.copy_(g)
 
-    def steps(self, n: int, optimizer: Any, after: Optional[Callable[[], Any]] = None) -> Iterator[int]:
-        """Yields the steps, of @n, that this rank has to compute: for step in state.steps(n, optimizer).
+    def steps(self, batches: Union[int, Iterable[T]], step: Callable[[], Any], accumulate: int = 1) -> Iterator[T]:
+        """Yields the batches that this rank has to compute, and calls step() after each round.
 
-        Between them it applies the rounds that were decided without this rank; see catch_up().
+        @batches: an iterable, as a DataLoader; a number n stands for range(n).
+        @step: everything between one backward and the next forward: unscale, clip, optimizer.step(), scheduler,
+            exponential averages, zero_grad().  Called once for each round, also for rounds that were decided without this
+            rank: then with the gradients of the others, and a batch is dropped instead of computed.  So all ranks have the
+            same model, whoever was late.
+        @accumulate: batches of a round: all but the last are computed in no_sync().
+
+        The loop's body runs forward and backward.  If step() raises, the loop ends, and later backwards of this State
+        raise Error (ECANCELED), because this rank's model may differ from those of the others.
         """
-        while self._rounds < n:
-            self.catch_up(optimizer, after, n)
-            if self._rounds < n:
-                yield self._rounds
+        if accumulate < 1:
+            raise ValueError(f"accumulate is {accumulate}: a round has one batch or more")
+        source = iter(range(batches) if isinstance(batches, int) else batches)
+        return self._steps(source, step, accumulate)
+
+    def _steps(self, source: Iterator[Any], step: Callable[[], Any], accumulate: int) -> Iterator[Any]:
+        # Between the batches of a round the parameters have gradients of this rank: nothing is applied there.
+        begun = False
+        for batch in source:
+            if not begun and self._is_past(step):
+                for _ in range(accumulate - 1):
+                    next(source, None)
+                continue
+            before = self._rounds
+            self._in_body = True
+            try:
+                yield batch
+            finally:
+                self._in_body = False
+            if self._stale:
+                # Its round is in the state that this rank is about to get.
+                begun = False
+                self._ahead -= 1
+                continue
+            begun = self._rounds == before
+            if begun:
+                continue
+            if self._rounds > before + 1:
+                raise Error(errno.EINVAL, f"a batch of steps() had {self._rounds - before} backwards with an all-reduce: one is a "
+                                          "round, and step() follows each (no_sync() for the others)")
+            try:
+                self._step(step)
+            except Exception as e:
+                self._step_failed(e)
+                raise
+        # The last round may have been one that this rank was too late for.
+        if not begun:
+            self._boundary()
+
+    def _is_past(self, step: Callable[[], Any]) -> bool:
+        """At a step boundary: is the next batch one of a round that this rank's model has, or has now?"""
+        while True:
+            self._boundary()
+            if self._ahead > 0:
+                self._ahead -= 1
+                return True
+            if self._lost_apply(step):
+                return True
+            if not self._stale:
+                return False
+
+    # --- the state of another rank ------------------------------------------------------------
+
+    def _offer(self) -> None:
+        """In a round, before its result is applied: copies the state if another rank asks for it."""
+        # DDP builds its buckets anew after the first round.
+        if self._transfer and self._since_join:
+            self._transfer.offer(self._position, self._rounds)
+
+    def _position(self) -> Dict[str, Any]:
+        """What a rank must know to continue here: the job's round, steps of the model, names of the parameters in each bucket."""
+        name = {id(p): n for n, p in self._transfer.parameters().items()}
+        return {"round": self.worker.info().round, "rounds": self._rounds,
+                "layout": [[name[id(p)] for p in b.parameters] for b in self._layout]}
+
+    def _at_rest(self) -> Optional[Tuple[int, Dict[str, Any]]]:
+        """Called by the server's thread: the position between two rounds, None in a round or in step()."""
+        if self._in_round or self._in_step or self._stale or self._since_join < 2 or time.monotonic() < self._last_end + REST_S:
+            return None
+        return self._rounds, self._position()
+
+    def _become_stale(self, e: Error, started: List[_Started], requests: List[Any]) -> bool:
+        """@e has ended a round: True if the state of another rank helps; then this round's gradients are zeros."""
+        if e.errno != errno.ESTALE or not self._transfer or not self._preamble.peers:
+            return False
+        self._worker.drain(requests)
+        for s in started:
+            s.tensor.zero_()
+            if s.future and not s.future.done():
+                s.future.set_result(s.tensor)
+        self._round, self._requests, self._carried = [], [], None
+        self._stale, self._in_round = True, False
+        return True
+
+    def _boundary(self) -> None:
+        """At a step boundary: joins, and gets the state of another rank, if they are due."""
+        if not self._transfer or self._in_body or self._failed:
+            return
+        if not self._worker:
+            parameters = list(self._transfer.parameters().values())
+            self._join(sum(p.numel() for p in parameters if p.requires_grad), len(parameters))
+            if self._worker.info().round > 0:
+                self._join_late()
+        elif self._stale:
+            at = self.worker.info().round
+            found = self._fetch(self._preamble.peers, at + 1, f"is too far behind, in round {at}")
+            if not found:
+                raise self._failed
+            self.worker.set_round(found["round"])
+            self._adopt(found)
+
+    def _join_late(self) -> None:
+        """The job has had rounds: takes part in the preamble of one, which says where the other ranks are."""
+        with self._absent.wait(self.worker.info().round) as wait:
+            call = wait(self._preamble.start(self._address(Notice(0, flags=JOINING))))
+        counted = self._preamble.check(call)
+        peers = {w: p for w, p in self._preamble.peers.items() if w in counted}
+        found = self._fetch(peers, call.round, "has joined late") if peers else None
+        self._failed = None
+        if not found:
+            self._log(f"no other rank has a model of round {call.round}: this rank continues with its own, of {self._rounds} steps")
+            self._carried = call, counted
+            return
+        if found["round"] == call.round:
+            self._carried = call, counted
+        else:
+            self.worker.round_done()
+            self.worker.set_round(found["round"])
+        self._adopt(found)
+
+    def _fetch(self, peers: Dict[int, Tuple[str, int]], round: int, why: str) -> Optional[Dict[str, Any]]:
+        """The state of one of @peers, of @round or later, loaded into this rank's objects; None: sets _failed."""
+        me, reasons = self.worker.info().worker, {}
+        for attempt in range(FETCH_TRIES):
+            for w, where in sorted(peers.items(), key=lambda p: -self._preamble.seen[p[0]]):
+                try:
+                    found = fetch(where, self._token)
+                    if found["round"] >= round:
+                        self._transfer.load(found)
+                        self._log(f"rank {me} {why}: it has the model of rank {w} now, of {found['rounds']} steps (round {found['round']})")
+                        return found
+                    reasons[w] = f"is in round {found['round']} itself"
+                except Unavailable as e:
+                    reasons[w] = str(e)
+                except ValueError as e:
+                    self._failed = Error(errno.EPROTO, f"this rank ({me}) {why}, and cannot use the state of rank {w}: {e}")
+                    raise self._failed from e
+            time.sleep(0.2)
+        self._failed = Error(errno.ESTALE, f"this rank ({me}) {why}, and no other rank gave it its model: " +
+                             ("; ".join(f"rank {w}: {r}" for w, r in sorted(reasons.items())) or "none is known"))
+        return None
+
+    def _adopt(self, found: Dict[str, Any]) -> None:
+        """Continues at the round of the state @found, which is loaded."""
+        parameters = self._transfer.parameters()
+        layout = []
+        for names in found["layout"]:
+            of = [parameters[n] for n in names]
+            layout.append(_Bucket(of, sum(p.numel() for p in of)))
+        if self._layout and self._places(self._layout) != self._places(layout):
+            self._layout_move(self._places(self._layout), self._places(layout))
+        if not self._layout or self._places(self._layout) != self._places(layout):
+            self._adopted, self._settled = True, 0
+            self._layout_use(layout)
+        self._ahead += found["rounds"] - self._rounds
+        self._rounds = found["rounds"]
+        self._preamble.skipped()
+        self._stale = False
+        self._fetched += 1
+
+    def _log(self, line: str) -> None:
+        (self._join_args["log"] or _log_line)(line)
+
+
+class _BeforeForward:
+    """Of the model's forward: a step boundary.  Copies of the model have none."""
+
+    def __init__(self, state: Optional[State] = None):
+        self._state = weakref.ref(state) if state else lambda: None
+
+    def __call__(self, module: Any, _inputs: Any) -> None:
+        state = self._state()
+        if state and module.training and torch.is_grad_enabled() and not state._in_round:
+            state._boundary()
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> "_BeforeForward":
+        return _BeforeForward()
+
+    def __reduce__(self) -> Tuple:
+        return _BeforeForward, ()
+
+
+def _serve(state: Optional[State]) -> Dict[str, Any]:
+    """The state of this rank, for another one."""
+    if not state or not state._transfer or state._failed or state._stale:
+        raise Unavailable("it is too far behind itself, or has failed")
+    return state._transfer.take(state._at_rest)
+
+
+def _repack(source: List[_Started], target: List[_Started]) -> None:
+    """Copies the elements of the parameters from the buckets @source to the buckets @target."""
+    of = {}
+    for s in source:
+        at = 0
+        for p in s.bucket.parameters:
+            of[id(p)] = s.tensor[at:at + p.numel()]
+            at += p.numel()
+    for t in target:
+        at = 0
+        for p in t.bucket.parameters:
+            if id(p) in of:
+                t.tensor[at:at + p.numel()] = of[id(p)]
+            at += p.numel()
+        if t.future and not t.future.done():
+            t.future.set_result(t.tensor)
 
 
 def allreduce_hook(state: State, bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:

@@ -8,6 +8,7 @@ import os
 import queue
 import threading
 import time
+import warnings
 import weakref
 from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Tuple, Type, TypeVar, Union
 
@@ -168,6 +169,7 @@ class Worker:
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self._requests: set = set()     # the library may write to their arrays
+        self._saturated = False         # that values did not fit has been said
         # Also when the interpreter exits.  @keep: callbacks of the library's thread.
         self._close = weakref.finalize(self, _close, handle, keep)
 
@@ -175,7 +177,7 @@ class Worker:
 
     def _check(self, ret: int) -> int:
         if ret < 0:
-            raise Error(ret, text(lib.saina_strerror(self._handle, ret)))
+            raise Error(ret, _in_python(text(lib.saina_strerror(self._handle, ret))))
         return ret
 
     def _enter(self) -> threading.RLock:
@@ -203,7 +205,14 @@ class Worker:
                 self._requests.discard(request)
         if request._memory.finish:
             request._memory.finish()
-        return _values(Call, c)
+        call = _values(Call, c)
+        # In rounds only what is late can be dropped.
+        if call.saturated and not call.late_segments and not self._saturated:
+            self._saturated = True
+            warnings.warn(f"saina: {call.saturated} elements of round {call.round} did not fit the exponent that the table of this "
+                          "policy (ssp, asp, grouped) has for their block: the rest goes with the next updates; "
+                          "Call.saturated counts them", stacklevel=3)
+        return call
 
     # --- the job ----------------------------------------------------------------------------
 
@@ -296,6 +305,16 @@ class Worker:
             request = Request(self, r[0], b)
             self._requests.add(request)
         return request
+
+    def drain(self, requests: Iterable[Optional[Request]]) -> None:
+        """Waits for those of @requests that wait() has not ended, whatever becomes of them: after Error (ESTALE), so that
+        set_round() finds none in flight."""
+        for request in requests:
+            if request in self._requests:
+                try:
+                    request.wait()
+                except Error:
+                    pass
 
     def round_done(self) -> None:
         """Closes the round, after wait() for everything that was started."""
@@ -420,6 +439,13 @@ class Worker:
         with self._enter():
             c = ffi.new("struct saina_move[]", moves)
             self._check(lib.saina_layout(self._handle, c, len(moves)))
+
+
+def _in_python(sentence: str) -> str:
+    """@sentence of libsaina, with the names that its functions have here."""
+    for c, name in (("saina_set_round()", "worker.set_round()"), ("saina_round_done()", "worker.round_done()")):
+        sentence = sentence.replace(c, name)
+    return sentence
 
 
 def _sizes(sizes: List[int]) -> str:

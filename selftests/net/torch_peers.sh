@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Ranks that get model, optimizer and round from another one, because they are too far behind, were restarted or
+# come late.  Four ranks of selftests/python/peers.py.
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=../python/lib.sh
+. "$NET_DIR/../python/lib.sh"
+# Rank 3 stays at a round that is gone, or is killed.
+expected_log='worker [0-9]+ (asked for round [0-9]+, which is gone|.* is dead: silent for)'
+DEFAULT_BRIDGE=linux
+
+lab_up --workers 4
+
+# run_case NAME...: in jobs of its own, so that rounds count from 0
+run_case() {
+	local name job
+	for name in "$@"; do
+		job bsp id 0 elements 200000 workers 4 token s3cret
+		job fastest id 1 elements 200000 workers 4 token s3cret policy fastest:k=3
+		job two id 2 elements 200000 workers 4 token s3cret policy fastest:k=2
+		ranks 4 "$TOP/selftests/python/peers.py" "$name"
+		check "$name: all ranks end well" wait_all 240
+		points peers
+		for job in bsp fastest two; do
+			saina job del "$job" >/dev/null
+		done
+	done
+}
+
+# killed FORM: each rank with a process group and a torchrun of its own
+killed() {
+	local i
+	job fastest id 0 elements 200000 workers 4 token s3cret policy fastest:k=3 dead 3000
+	rm -f "$WORK"/*.py.out "$WORK"/digest-* "$WORK/end"
+	for i in 0 1 2 3; do
+		py_env=("SAINA_RANK=$i" "FORM=$1" TZ=UTC)
+		py "$i" "$i" /usr/bin/torchrun --nnodes=1 --nproc_per_node=1 --max_restarts=3 \
+			"--master_addr=10.190.0.1$i" --master_port=29600 \
+			--redirects=1 --tee=1 "--log_dir=$WORK/torchrun-$1-$i" "$TOP/selftests/python/alone.py"
+	done
+	check "killed, $1: all ranks end well after torchrun has started rank 3 four times" wait_all 300
+	check "killed, $1: rank 3 got its model from another rank" grep -q "started 4 times, fetched [1-9]" "$WORK/3.py.out"
+	equal "killed, $1: all models are the same" "4 1" \
+		"$(cat "$WORK"/digest-* | wc -l) $(sort -u "$WORK"/digest-* | wc -l)"
+	saina job del fastest >/dev/null
+}
+
+read -ra cases <<<"${1:-far two unfit checkpoint lasting killed_steps killed_plain}"
+for name in "${cases[@]}"; do
+	case $name in
+	killed_*) killed "${name#killed_}" ;;
+	*)	  run_case "$name" ;;
+	esac
+done
+
+finished

@@ -1,0 +1,222 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One of four ranks of the test torch_peers.sh: peers.py CASE...  Writes "ok TEXT" and "not ok TEXT".
+
+Ranks that get model, optimizer and round from another one: too far behind, restarted, late.
+"""
+
+import itertools
+import os
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+import ranks
+import saina.torch
+from ranks import OUT, RANK, loss_of, net, new_state, point, same_everywhere, until
+
+BSP, FASTEST, TWO = 0, 1, 2
+numbers = itertools.count()
+
+
+class Training:
+    """Clipping, momentum and a scheduler."""
+
+    def __init__(self, ddp):
+        self.ddp = ddp
+        self.opt = torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
+        self.scheduler = torch.optim.lr_scheduler.StepLR(self.opt, 10, 0.9)
+
+    def step(self):
+        torch.nn.utils.clip_grad_norm_(self.ddp.parameters(), 0.5)
+        self.opt.step()
+        self.scheduler.step()
+        self.opt.zero_grad()
+
+
+def rounds_of(state, training, n, form, body):
+    """@n rounds, by steps() or by an ordinary loop."""
+    if form == "steps":
+        for i in state.steps(n, step=training.step):
+            body(i)
+    else:
+        while state.round < n:
+            body(state.round)
+            training.step()
+
+
+def begin(job, **how):
+    ddp = DDP(net(0, 50))
+    training = Training(ddp)
+    state = new_state(job, model=ddp, optimizer=training.opt, extra=[training.scheduler], **how)
+    ddp.register_comm_hook(state, saina.torch.allreduce_hook)
+    return ddp, training, state
+
+
+def stay_behind(state, ddp, training, form, who=(3,), n=60):
+    """@n rounds, in which the ranks @who stay in round 4 until the others are at rest in round 50, and do not go on before
+    they have the state of one of them.  Returns how many rounds this rank has computed."""
+    name = f"{OUT}/behind-{os.environ['MASTER_PORT']}-{next(numbers)}-"
+    computed = []
+
+    def body(i):
+        x = loss_of(ddp, i)
+        if RANK in who and i == 4 and not state.fetched:
+            until(lambda: os.path.exists(name + "far"))
+        if RANK not in who and i == 50:
+            with open(name + "far", "w", encoding="ascii"):
+                pass
+            until(lambda: all(os.path.exists(name + str(w)) for w in who))
+        # Before its backward, which waits for the others.
+        if RANK in who and state.fetched:
+            with open(name + str(RANK), "w", encoding="ascii"):
+                pass
+        x.backward()
+        computed.append(i)
+    try:
+        rounds_of(state, training, n, form, body)
+    finally:
+        with open(name + str(RANK), "w", encoding="ascii"):
+            pass
+    return len(computed)
+
+
+def case_far():
+    """Rank 3 stays behind until its rounds are gone."""
+    for form in ("steps", "plain"):
+        said = []
+        ddp, training, state = begin(FASTEST, log=said.append)
+        computed = stay_behind(state, ddp, training, form)
+        found = [None] * 4
+        dist.all_gather_object(found, (state.round, state.fetched, computed, said))
+        point(all(f[0] == 60 for f in found) and found[3][1] > 0 and not any(f[1] for f in found[:3]) and found[3][2] < 60,
+              f"far, {form}: rank 3 gets the state of another rank, and all end after 60 rounds", str(found))
+        point(same_everywhere(ddp)[0], f"far, {form}: all models are the same", same_everywhere(ddp)[1])
+        lrs = [None] * 4
+        dist.all_gather_object(lrs, (training.opt.param_groups[0]["lr"], training.scheduler.last_epoch))
+        point(len(set(lrs)) == 1, f"far, {form}: so are the schedulers", str(lrs))
+        dist.barrier()
+        state.close()
+
+
+def case_two():
+    """Two ranks are too far behind at once; and the first peer that is asked breaks off while it serves."""
+    ddp, training, state = begin(TWO)
+
+    def break_off(_):
+        raise ConnectionError("dead")
+    if RANK == 0:
+        state._transfer.take = break_off
+    stay_behind(state, ddp, training, "steps", (2, 3))
+    found = [None] * 4
+    dist.all_gather_object(found, (state.round, state.fetched))
+    point([f[0] for f in found] == [60] * 4 and found[2][1] and found[3][1],
+          "two ranks too far behind at once, and a peer that breaks off: both get the state of rank 1", str(found))
+    point(same_everywhere(ddp)[0], "two: all models are the same", same_everywhere(ddp)[1])
+    dist.barrier()
+    state.close()
+
+
+def case_unfit():
+    """The state of the others does not fit; all ranks are too far behind."""
+    ddp = DDP(net(0, 50))
+    training = Training(ddp)
+    state = new_state(FASTEST, model=ddp, optimizer=training.opt, extra=[] if RANK == 3 else [training.scheduler])
+    state.register(ddp)
+    error = ""
+    try:
+        stay_behind(state, ddp, training, "steps")
+    except OSError as e:
+        error = str(e)
+    errors = [None] * 4
+    dist.all_gather_object(errors, error)
+    point("cannot use the state of rank" in errors[3] and "has 2 objects" in errors[3] and not any(errors[:3]),
+          "unfit: a rank whose objects are others than those of its peers raises a sentence", str(errors))
+    dist.barrier()
+    state.close()
+    # All at once.
+    ddp, training, state = begin(BSP)
+    for i in state.steps(4, step=training.step):
+        loss_of(ddp, i).backward()
+    dist.barrier()
+    state._stale = True
+    dist.barrier()
+    error = ""
+    try:
+        for i in state.steps(4, step=training.step):
+            loss_of(ddp, i).backward()
+    except OSError as e:
+        error = str(e)
+    errors = [None] * 4
+    dist.all_gather_object(errors, error)
+    point(all(f"this rank ({r}) is too far behind" in e and "it is too far behind itself" in e for r, e in enumerate(errors)),
+          "unfit: if all ranks are too far behind, all raise a sentence", str(errors))
+    dist.barrier()
+    state.close()
+
+
+def case_checkpoint():
+    """Ten rounds, and six from whose checkpoint all ranks go on."""
+    def run(n, file=None):
+        module = net(0, 50)
+        opt = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+        saved = torch.load(file) if file else None
+        if saved:
+            module.load_state_dict(saved["model"])
+            opt.load_state_dict(saved["optimizer"])
+        ddp = DDP(module)
+        state = new_state(BSP, model=ddp, optimizer=opt)
+        if saved:
+            state.load_state_dict(saved["state"])
+        ddp.register_comm_hook(state, saina.torch.allreduce_hook)
+        batches = []
+
+        def step():
+            opt.step()
+            opt.zero_grad()
+        for i in state.steps(n, step=step):
+            loss_of(ddp, i).backward()
+            batches.append(i)
+        saved = {"model": module.state_dict(), "optimizer": opt.state_dict(), "state": state.state_dict()}
+        dist.barrier()
+        state.close()
+        dist.barrier()
+        return ddp, saved, batches
+    whole, _, _ = run(10)
+    _, saved, _ = run(6)
+    if RANK == 0:
+        torch.save(saved, f"{OUT}/checkpoint.pt.new")
+        os.rename(f"{OUT}/checkpoint.pt.new", f"{OUT}/checkpoint.pt")
+    until(lambda: os.path.exists(f"{OUT}/checkpoint.pt"))
+    resumed, saved, batches = run(10, f"{OUT}/checkpoint.pt")
+    point(saved["state"]["rounds"] == 10 and batches == [6, 7, 8, 9], "checkpoint: the batches of its steps are dropped", str(batches))
+    # Not to the bit: DDP builds its buckets anew, so that other elements share a scale in one round.
+    point(ranks.close_to(resumed, whole), "checkpoint: the model is that of the training without an interruption, to 1e-4")
+    point(same_everywhere(resumed)[0], "checkpoint: all models are the same")
+
+
+def case_lasting():
+    """Rank 3 is always late, by more than the rounds of the others take: they do not wait."""
+    n = int(os.environ.get("ROUNDS", "40"))
+    late = float(os.environ.get("LATE", "0.3"))
+    for form in ("steps", "plain"):
+        ddp, training, state = begin(FASTEST)
+
+        def body(i, ddp=ddp):
+            x = loss_of(ddp, i)
+            if RANK == 3:
+                time.sleep(late)
+            x.backward()
+        rounds_of(state, training, n, form, body)
+        found = [None] * 4
+        dist.all_gather_object(found, (state.round, state.fetched, state.lost))
+        point(all(f[0] == n for f in found), f"lasting, {form}: all end after {n} rounds", str(found))
+        print(f"# lasting, {form}: rounds, fetched, lost: {found}", flush=True)
+        point(same_everywhere(ddp)[0], f"lasting, {form}: all models are the same", same_everywhere(ddp)[1])
+        dist.barrier()
+        state.close()
+
+
+ranks.main(globals())

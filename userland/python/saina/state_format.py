@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""State dictionaries as bytes, without pickle: reading foreign bytes runs no code.
+
+    8 bytes, little endian: length of the JSON text; the text; elements of the tensors, one after the other
+
+In the text each value is a list: a tag and what belongs to it.
+"""
+
+import json
+from typing import Any, List
+
+import torch
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def encode(value: Any) -> bytes:
+    """@value: dictionaries, lists, tuples, tensors, numbers, strings, None.  Raises TypeError for anything else."""
+    parts: List[bytes] = []
+
+    def walk(x: Any) -> Any:
+        if type(x) in _PLAIN:
+            return ["v", x]
+        if isinstance(x, dict):
+            return ["d", [[walk(k), walk(v)] for k, v in x.items()]]
+        if isinstance(x, (list, tuple)):
+            return ["t" if isinstance(x, tuple) else "l", [walk(v) for v in x]]
+        if isinstance(x, torch.Tensor):
+            x = x.detach().cpu().contiguous()
+            parts.append(x.reshape(-1).view(torch.uint8).numpy().tobytes())
+            return ["x", str(x.dtype)[6:], list(x.shape), len(parts[-1])]
+        if hasattr(x, "item") and getattr(x, "shape", None) == ():      # a number of numpy
+            return ["v", x.item()]
+        if isinstance(x, (int, float)):
+            return ["v", float(x) if isinstance(x, float) else int(x)]
+        raise TypeError(f"a state with a {type(x).__name__} cannot be transferred")
+
+    text = json.dumps(walk(value)).encode()
+    return b"".join([len(text).to_bytes(8, "little"), text, *parts])
+
+
+def decode(data: bytes) -> Any:
+    """What encode() got; tensors are on the CPU.  Raises ValueError."""
+    at = 8 + int.from_bytes(data[:8], "little")
+
+    def walk(node: Any) -> Any:
+        nonlocal at
+        tag = node[0]
+        if tag == "v":
+            return node[1]
+        if tag == "d":
+            return {walk(k): walk(v) for k, v in node[1]}
+        if tag in ("l", "t"):
+            found = [walk(v) for v in node[1]]
+            return tuple(found) if tag == "t" else found
+        dtype = getattr(torch, node[1])
+        if tag != "x" or not isinstance(dtype, torch.dtype) or at + node[3] > len(data):
+            raise ValueError("malformed")
+        raw = torch.frombuffer(bytearray(data[at:at + node[3]]), dtype=torch.uint8) if node[3] else torch.zeros(0, dtype=torch.uint8)
+        at += node[3]
+        return raw.view(dtype).reshape(node[2])
+
+    try:
+        return walk(json.loads(data[8:at]))
+    except (IndexError, TypeError, KeyError, AttributeError, RuntimeError, ValueError, RecursionError) as e:
+        raise ValueError(f"a state that cannot be read: {e}") from e

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""What of a training is transferred from rank to rank, and when it may be copied."""
+
+import copy
+import threading
+import time
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import torch
+
+from .peer_state import Unavailable
+
+#: Seconds after its last round in which a rank is given the time to begin the next one.
+REST_S = 1.0
+#: Seconds in which the parameters must not change while they are copied between rounds.
+_STABLE_S = 0.3
+#: Seconds in which a state must be found.
+_SNAPSHOT_S = 40
+
+
+def _weak(x: Any) -> Callable[[], Any]:
+    """Weak: the model refers to the State, invisibly to the garbage collector."""
+    try:
+        return weakref.ref(x)
+    except TypeError:
+        return lambda: x
+
+
+class Transfer:
+    """@objects: what is transferred, the model first; each has state_dict() and load_state_dict()."""
+
+    def __init__(self, objects: List[Any]):
+        for x in objects:
+            if not (hasattr(x, "state_dict") and hasattr(x, "load_state_dict")):
+                raise TypeError(f"{type(x).__name__} has no state_dict() and load_state_dict(): it cannot be transferred")
+        self._objects = [_weak(x) for x in objects]
+        self._lock = threading.Lock()
+        self._wanted = 0                        # requests that wait for a snapshot
+        self._ready = threading.Condition()
+        self._snapshot: Optional[Tuple[int, Dict[str, Any]]] = None
+
+    @property
+    def model(self) -> Any:
+        """The module, without DistributedDataParallel; None: it is gone."""
+        model = self._objects[0]()
+        return getattr(model, "module", model)
+
+    def parameters(self) -> Dict[str, torch.nn.Parameter]:
+        return dict(self.model.named_parameters())
+
+    def _present(self) -> List[Any]:
+        found = [self.model] + [o() for o in self._objects[1:]]
+        if any(x is None for x in found):
+            raise Unavailable("its model, optimizer or another object is gone")
+        return found
+
+    def copy(self, at: Dict[str, Any]) -> Dict[str, Any]:
+        """A copy of all, with @at: where in the job it is."""
+        return {**at, "objects": [copy.deepcopy(x.state_dict()) for x in self._present()]}
+
+    def load(self, snapshot: Dict[str, Any]) -> None:
+        """Loads copy()'s.  Raises ValueError with a sentence if it does not fit, before anything is changed."""
+        mine, theirs = self._present(), snapshot["objects"]
+        if len(mine) != len(theirs):
+            raise ValueError(f"this rank's State has {len(mine)} objects (model, optimizer, extra), the other one's {len(theirs)}")
+        a = {k: tuple(v.shape) for k, v in mine[0].state_dict().items()}
+        b = {k: tuple(v.shape) for k, v in theirs[0].items()}
+        if a != b:
+            odd = next(k for k in list(a) + list(b) if a.get(k) != b.get(k))
+            raise ValueError(f"{odd} of the model is {a.get(odd, 'not there')} on this rank and {b.get(odd, 'not there')} on the other one")
+        for x, state in zip(mine, theirs):
+            try:
+                x.load_state_dict(state)
+            except Exception as e:
+                raise ValueError(f"{type(x).__name__}: {e}") from e
+
+    # --- snapshots ----------------------------------------------------------------------------
+
+    def offer(self, at: Callable[[], Dict[str, Any]], key: int) -> None:
+        """Called by the rank's own thread, where the model has the first @key rounds: makes a copy if one is wanted."""
+        with self._ready:
+            if self._wanted and (not self._snapshot or self._snapshot[0] != key):
+                self._snapshot = (key, self.copy(at()))
+                self._ready.notify_all()
+
+    def take(self, rest: Callable[[], Optional[Tuple[int, Dict[str, Any]]]]) -> Dict[str, Any]:
+        """Called by the server's thread: a copy, made by the rank's own thread in a round, or here while it rests.
+
+        @rest: the number of rounds and where in the job it is, between two rounds; None: in a round or in step().
+        """
+        end = time.monotonic() + _SNAPSHOT_S
+        with self._ready:
+            self._wanted += 1
+            self._snapshot = None
+            try:
+                while time.monotonic() < end:
+                    self._ready.wait(REST_S)
+                    if self._snapshot:
+                        return self._snapshot[1]
+                    found = self._copy_at_rest(rest)
+                    if found:
+                        return found
+            finally:
+                self._wanted -= 1
+        raise Unavailable("it was at no step boundary")
+
+    def _copy_at_rest(self, rest: Callable[[], Optional[Tuple[int, Dict[str, Any]]]]) -> Optional[Dict[str, Any]]:
+        before, versions = rest(), self._versions()
+        if not before:
+            return None
+        self._ready.wait(_STABLE_S)
+        found = self.copy(before[1])
+        after = rest()
+        return found if after and after[0] == before[0] and versions == self._versions() else None
+
+    def _versions(self) -> List[int]:
+        """They change when the parameters do."""
+        return [p._version for p in self.model.parameters()]
