@@ -396,7 +396,7 @@ static void test_transport(void)
 	{
 		long before = now_ms();
 
-		ctl->timeout_ms = TIMEOUT_MS;
+		ctl->timeout_ms = SAINA_CTL_TIMEOUT_MS;
 		saina_ctl_set_timeout(ctl, 50);
 		req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 0);
 		ret = saina_ctl_call(ctl, req, count_cb, &n);
