@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """PyTorch's own tests of Gloo's all-reduce, unchanged, with the backend saina in the place of Gloo.
 
-    gloo_suite.py            in PYTHONPATH: test/distributed of PyTorch's source
+    gloo_suite.py [TEST...]      in PYTHONPATH: test/distributed of PyTorch's source
 
 Four processes, each of which enters a network namespace of the lab, $NETNS with the rank behind it.
 """
@@ -49,6 +49,6 @@ test_c10d_gloo.ProcessGroupGlooTest._create_process_group_gloo = create
 
 
 if __name__ == "__main__":
-    suite = unittest.TestSuite(test_c10d_gloo.ProcessGroupGlooTest(t) for t in TESTS)
+    suite = unittest.TestSuite(test_c10d_gloo.ProcessGroupGlooTest(t) for t in sys.argv[1:] or TESTS)
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
     sys.exit(not result.wasSuccessful() or bool(result.skipped))
