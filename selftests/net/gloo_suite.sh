@@ -3,6 +3,8 @@
 #
 # PyTorch's tests of Gloo's all-reduce, from the source of Debian's python3-torch, with the backend saina:
 # selftests/python/gloo_suite.py.
+#
+#	gloo_suite.sh [TEST...]
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -24,7 +26,7 @@ fi
 lab_up --workers 4
 job suite id 0 elements 50000 workers 4 token s3cret
 PYTHONPATH=$PYTHONPATH:$cache NETNS=saina-$LAB-w SAINA_AGGREGATOR=$AGG SAINA_JOB=0 SAINA_TOKEN=s3cret \
-	/usr/bin/python3 "$TOP/selftests/python/gloo_suite.py" >"$WORK/suite" 2>"$WORK/suite.err" </dev/null
+	/usr/bin/python3 "$TOP/selftests/python/gloo_suite.py" "$@" >"$WORK/suite" 2>"$WORK/suite.err" </dev/null
 status=$?
 while read -r name _ result; do
 	case $name in
