@@ -204,7 +204,7 @@ static void make_job(void)
 		.ring = 4,
 		.sign_words = SAINA_SIGN_WORDS(ELEMS, 1),
 		.group = harness_group(1),
-		.policy = {.seq = 1, .mode = SAINA_POLICY_FASTEST, .late = 1, .k = K},
+		.policy = {.seq = 1, .mode = SAINA_POLICY_FASTEST, .late = 1, .k = K, .lead = SAINA_LEAD_NONE},
 	};
 	for (unsigned int w = 0; w < WORKERS; w++) {
 		harness_bind(&harness, &conf, w, 0, 1 + w);

@@ -46,8 +46,9 @@ forger_stop() {
 }
 
 # 1. JOIN with a first round that no other worker is at
+# The forger sends no gradient, so the others must not wait for it: lead=none.
 for first in 0xfffffffe 0x80000000; do
-	job forged workers 3 elements 4096 payload 256 policy fastest:k=2
+	job forged workers 3 elements 4096 payload 256 policy fastest:k=2,lead=none
 	forger_start $first
 	start 0 forged 1000000 --think-us 2000
 	start 1 forged 1000000 --think-us 2000
