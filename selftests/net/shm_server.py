@@ -93,7 +93,7 @@ def keep(path, job, worker, session, pool, entry):
         if line.strip() == "end":
             break
         seen = {struct.unpack_from("=Q", mine, i * int(entry))[0] for i in range(int(pool))} - {0}
-        print(" ".join(f"0x{x:x}" for x in sorted(seen)) or "none", flush=True)
+        print(" ".join(f"0x{x:016x}" for x in sorted(seen)) or "none", flush=True)
 
 
 {"ask": ask, "flood": flood, "silent": silent, "keep": keep}[sys.argv[1]](*sys.argv[2:])
