@@ -11,7 +11,6 @@
 #include "saina/bpf.h"
 
 #define FRAME_MAX	9216
-#define FRAME_ETH	0
 #define FRAME_IP	14
 #define FRAME_UDP	34
 #define FRAME_HDR	42

@@ -163,7 +163,7 @@ static const struct {
 	{ "policy", "saina: policy: set, cancel or control?  `saina job show' shows what is in force and what is to come" },
 	{ "policy control d noise -1", "saina: policy control: noise wants the gradient noise scale in batches of one worker, above 0 to 1e9" },
 	{ "policy control d every 5", "saina: policy control: \"every\" is not allowed here; allowed: noise BATCHES, groups MOST, interval MS" },
-	{ "policy set d", "saina: policy set: which policy?  As in bsp, fastest:k=6, timeout:10ms,kmin=4" },
+	{ "policy set d", "saina: policy set: which policy?  As in bsp, fastest:k=6, fastest:k=6,lead=none, timeout:10ms,kmin=4" },
 	{ "policy set d bsp on rain", "saina: policy set: on \"rain\"?  Allowed: k, degraded, worker-joined, worker-dead" },
 	{ "policy set d bsp since 5", "saina: policy set: \"since\" is not allowed here; allowed: from ROUND, on EVENT" },
 	{ "policy set d bsp from", "saina: policy set: from what?" },

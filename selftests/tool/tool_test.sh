@@ -238,6 +238,13 @@ equal "completion: offers only keys that are not given yet" "pool policy" "$(com
 equal "completion: offers the names of ports" "p0 p1" "$(complete_line port set '')"
 equal "completion: offers the values of a key that has words" "running" "$(complete_line job set alpha state r)"
 equal "completion: offers nothing for a number" "" "$(complete_line job add new workers '')"
+equal "completion: offers the settings of a policy that is begun" "fastest:k=3,lead= fastest:k=3,lead=none" \
+	"$(complete_line policy set alpha fastest:k=3,le)"
+equal "completion: offers the settings of a policy that bash has cut into pieces" "3,lead= 3,lead=none" \
+	"$(complete_line job set alpha policy fastest : k = 3,le)"
+equal "completion: offers no setting of a policy twice" "timeout:10ms,lead=none,kmin=" \
+	"$(complete_line policy set alpha timeout:10ms,lead=none,k)$(complete_line policy set alpha timeout:10ms,lead=none,le)"
+equal "completion: offers no lead for a policy that waits for all" "" "$(complete_line policy set alpha bsp,le)"
 equal "completion: offers auto for elements" "auto" "$(complete_line job add new elements '')"
 
 # A job that is too large: the refusal's command fits.

@@ -22,6 +22,24 @@ _saina_keys() {
 	echo "$out"
 }
 
+# _saina_policy WORD: policies, or what may follow in one that is begun, as fastest:k=3,
+_saina_policy() {
+	local begun=${1%"${1##*[:,]}"} key keys
+	case $1 in
+	fastest:*,*) keys="timeout= kmin= late=residual late=drop lead= lead=none" ;;
+	sfcd:*,*) keys="kmin= kmax= sth= cth= stride= late=residual late=drop lead= lead=none parity down" ;;
+	timeout:*,*) keys="kmin= late=residual late=drop lead= lead=none" ;;
+	external:*,*) keys="late=residual late=drop lead= lead=none" ;;
+	coded:*,*) keys="lead= lead=none" ;;
+	*)
+		echo "bsp fastest:k= sfcd:k0=1,sth=0.5,cth=5 timeout:10ms external:k0= coded:s=1 ssp:10 asp grouped:g="
+		return ;;
+	esac
+	for key in $keys; do
+		[[ $begun == *[:,]"${key%%=*}"[=,]* ]] || echo "$begun$key"
+	done
+}
+
 _saina_words() { # what may stand here
 	local object=${_saina_rest[0]-} command=${_saina_rest[1]-} n=${#_saina_rest[@]} prev=
 	[ "$n" -gt 0 ] && prev=${_saina_rest[n - 1]}
@@ -61,7 +79,7 @@ _saina_words() { # what may stand here
 		_saina_ask worker worker show "${_saina_rest[2]}" ;;
 	port:*:2:*)
 		_saina_ask port port show ;;
-	job:*:policy | policy:set:3:*) echo "bsp fastest:k= sfcd:k0=1,sth=0.5,cth=5 timeout:10ms external:k0= coded:s=1 ssp:10 asp grouped:g=" ;;
+	job:*:policy | policy:set:3:*) _saina_policy "$cur" ;;
 	policy:control:*:noise | policy:control:*:groups | policy:control:*:interval) ;;
 	policy:control:*) _saina_keys noise groups interval ;;
 	job:*:state) echo "forming running stopped" ;;
@@ -91,8 +109,12 @@ _saina_words() { # what may stand here
 }
 
 _saina() {
-	local cur=${COMP_WORDS[COMP_CWORD]} i _saina_rest=() _saina_socket=()
-	for ((i = 1; i < COMP_CWORD; i++)); do
+	local cur=${COMP_WORDS[COMP_CWORD]} first=$COMP_CWORD i _saina_rest=() _saina_socket=()
+	# bash cuts words at : and =, and replaces the last piece only
+	while ((first > 1)) && [[ $cur == [:=]* || ${COMP_WORDS[first - 1]} == *[:=] ]]; do
+		cur=${COMP_WORDS[--first]}$cur
+	done
+	for ((i = 1; i < first; i++)); do
 		case ${COMP_WORDS[i]} in
 		-s | --socket)
 			_saina_socket+=(-s "${COMP_WORDS[i + 1]}")
@@ -114,6 +136,8 @@ _saina() {
 		return
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$(_saina_words)" -- "$cur")
+	[[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace 2>/dev/null
+	[ "$first" = "$COMP_CWORD" ] || COMPREPLY=("${COMPREPLY[@]#"${cur%"${cur##*[:=]}"}"}")
 }
 
 complete -F _saina saina

@@ -44,7 +44,6 @@ struct doc_driver {
 
 /* enum netdev_xdp_act of kernels from 6.3 on */
 #define DOC_XDP_BASIC		0x01
-#define DOC_XDP_REDIRECT	0x02
 #define DOC_XDP_NDO_XMIT	0x04	/* it accepts redirected frames */
 
 void doc_read_driver(const struct link *l, struct doc_driver *d);

@@ -97,7 +97,7 @@ static int policy_set(const struct tool *t, struct args *a)
 		return ret;
 	word = args_next(a);
 	if (!word)
-		return args_error(a, "which policy?  As in bsp, fastest:k=6, timeout:10ms,kmin=4");
+		return args_error(a, "which policy?  As in bsp, fastest:k=6, fastest:k=6,lead=none, timeout:10ms,kmin=4");
 	policy[1] = (char *)word;
 	one = (struct args){ 2, policy, a->cmd };
 	ret = args_keys(&one, keys, 1, &req, (uint64_t *)&req.has);

@@ -123,8 +123,8 @@ static void report_behind(struct agent *a, const struct saina_job *job, int w)
 
 	if (behind && !aux->behind)
 		log_limited(&behind_limit, LOG_L_INFO,
-			    "job %s: worker %d (%s) is %u rounds behind: round %u waits for it (lead %u)",
-			    job->name, w, job->worker[w].name, behind, round, lead);
+			    "job %s: worker %d (%s) is %u rounds behind: round %u waits for it (lead %u); to go on without it: a policy with lead=none, or `saina worker set %s %d state dead'",
+			    job->name, w, job->worker[w].name, behind, round, lead, job->name, w);
 	aux->behind = behind;
 	if (behind)
 		jobs_event(a, &ev, "the next round waits for it");
