@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Workers that start different sizes (userland/lib/transport/size_check.h): libsaina's machines and the
- * oracle as their switch, in steps of a millisecond of a clock of the test's own.
+ * Workers that start different sizes (userland/lib/transport/size_check.h), and rounds that do not begin
+ * for another reason: libsaina's machines and the oracle as their switch, in steps of a millisecond of a
+ * clock of the test's own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +21,10 @@
 #define WORKERS	 4
 #define SECOND	 (1000 * MSEC)
 
+/* How often a worker sends a gradient of a round that does not begin because another is behind */
+#define HELD_MIN_NS (20 * MSEC)
+#define HELD_MAX_NS (100 * MSEC)
+
 struct member {
 	struct saina_job job;
 	struct saina_round r;
@@ -28,6 +33,7 @@ struct member {
 	bool still;		/* says nothing and hears nothing */
 	char said[256];
 	uint64_t said_ns;
+	uint64_t gradients;	/* messages of this type that it has sent */
 };
 
 static struct {
@@ -115,9 +121,11 @@ static void turn(unsigned int w)
 		m->said_ns = s.now;
 	/* An answer comes at once, and what it asks for must not be sent in no time. */
 	for (int left = 16; left && (n = saina_round_output(&m->r, s.now, buf, &len, &when)); left--)
-		for (unsigned int i = 0; i < n; i++)
+		for (unsigned int i = 0; i < n; i++) {
+			m->gradients += ((struct saina_hdr *)(buf + i * len))->type == SAINA_MSG_GRAD;
 			if (switch_message(&s.sw, w, buf + i * len, len, &to, (void **)&answer))
 				deliver(to, answer);
+		}
 }
 
 static void run(uint64_t ns)
@@ -300,6 +308,50 @@ static void test_hole(void **state)
 	end();
 }
 
+/* Workers 0 .. 2 have finished rounds 0 .. 2, and have started 3, which waits for worker 3 in round 0. */
+static void hold(void)
+{
+	begin(3, 3000);
+	switch_lead(&s.sw, 2);
+	for (unsigned int round = 0; round < 4; round++) {
+		for (unsigned int i = 0; i < 3; i++)
+			start(i, 1000);
+		run(100 * MSEC);
+		for (unsigned int i = 0; i < 3; i++)
+			assert_int_equal(next(i), round < 3);
+	}
+	assert_int_equal(switch_next_round(&s.sw), 3);
+}
+
+/* Gradients are refused until worker 3 is in round 1: they were not lost, and the sizes do not differ. */
+static void test_held(void **state)
+{
+	uint64_t sent[3];
+
+	hold();
+	for (unsigned int i = 0; i < 3; i++)
+		sent[i] = s.m[i].gradients;
+	run(30 * SECOND);
+	assert_silence();
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(s.m[i].r.flow.lost, 0);
+		assert_in_range(s.m[i].gradients - sent[i], 30 * SECOND / HELD_MAX_NS, 30 * SECOND / HELD_MIN_NS);
+	}
+	assert_int_equal(switch_next_round(&s.sw), 3);
+	for (unsigned int i = 0; i < 2; i++) {
+		start(3, 1000);
+		run(MSEC);
+		assert_int_equal(next(3), true);
+	}
+	run(2 * HELD_MIN_NS);
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(s.m[i].req.err, 0);
+		assert_true(next(i));
+	}
+	assert_int_equal(switch_next_round(&s.sw), 4);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +364,8 @@ int main(void)
 		statement("sizes: a worker that died in the middle is none of them", test_died),
 		statement("sizes: rounds of the fastest k that end without a straggler are none", test_fastest),
 		statement("sizes: results are gone because the others' round never had them", test_hole),
+		statement("lead: a round that waits for a worker that is behind ends with no error, is no loss, is "
+			  "tried no more often than each 20 ms, and goes on at once", test_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
