@@ -12,9 +12,10 @@
 # 2. Without jobs
 # 3. A job with a straggler
 # 4. A histogram of lateness
-# 5. Drops, and what is injected at ports
-# 6. Many jobs, and clients that do not read
-# 7. A unix socket instead of a port
+# 5. A worker that a round waits for
+# 6. Drops, and what is injected at ports
+# 7. Many jobs, and clients that do not read
+# 8. A unix socket instead of a port
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -122,7 +123,29 @@ equal "no worker is by reference" 0 "$(value saina_worker_by_reference)"
 check "lateness: gradients of the other workers are in time" sum_at_least 1000 saina_worker_in_time_total worker=0
 equal "a worker's name may have quotes" 1 "$(grep -cF 'name="quote\"back\\slash"' "$WORK/text")"
 
-# 5. Drops, and what is injected at ports
+# 5. A worker that a round waits for
+job held workers 3 elements 8192 payload 256 ring 8 policy fastest:k=2,lead=4 dead 60000
+for i in 0 1 2; do
+	start_as "held$i" "$i" "$i" held 1000000 --elements 8192 --think-us 2000
+done
+behind_is() { # ROUNDS WORKER
+	scrape && [ "$(value saina_worker_rounds_behind saina_job=held "worker=$2")" = "$1" ]
+}
+check "lead: rounds flow" slowwait 60 rounds_at_least held 10
+kill -STOP "${worker_pids[held2]}"
+check "lead: a worker that the next round waits for is more rounds behind than the lead" slowwait 60 behind_is 5 2
+check "lead: one that waits in that round is not behind" slowwait 60 behind_is 0 0
+check "lead: nor is another" slowwait 60 behind_is 0 1
+equal "lead: a policy that waits for all has none" none "$(value saina_worker_rounds_behind saina_job=all)"
+saina worker set held 2 state dead
+check "lead: a dead worker has none" slowwait 10 behind_is none 2
+check "lead: without it the others go on" rounds_go_on held 20
+kill -CONT "${worker_pids[held2]}"
+for i in 0 1 2; do
+	worker_kill "held$i"
+done
+
+# 6. Drops, and what is injected at ports
 SWITCH_MAC=$(mac_of switch)
 send_raw 0 type=77 repeat=5
 send_raw 0 count=352 worker=1 repeat=3
@@ -134,7 +157,7 @@ check "a port: injected loss" slowwait 10 sum_at_least 0.125 saina_port_injected
 equal "a port: injected delay" 0.003 "$(value saina_port_injected_delay_seconds port=p1 direction=out)"
 saina port set p1 loss-in 0 delay-out 0
 
-# 6. Many jobs, and clients that do not read
+# 7. Many jobs, and clients that do not read
 # So many metrics that they do not fit the buffers of a connection.
 for i in $(seq 1 40); do
 	saina job add "other$i" elements 1000 workers 2 >/dev/null
@@ -154,7 +177,7 @@ equal "clients that never read: no worker was lost" 3 "$(members steady)"
 kill -KILL "$stalled"
 wait "$stalled" 2>/dev/null
 
-# 7. A unix socket instead of a port
+# 8. A unix socket instead of a port
 stop_workers
 check "all sums are exact" wait_all 60
 path=$WORK/metrics.sock

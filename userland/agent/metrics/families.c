@@ -273,7 +273,7 @@ static enum verdict worker_state(const struct snapshot *s, unsigned int item, un
 	return EMIT;
 }
 
-enum { SILENT, WORKER_ROUND, RELAYED, SHARED, IN_TIME, LATE };
+enum { SILENT, WORKER_ROUND, BEHIND, RELAYED, SHARED, IN_TIME, LATE };
 
 static enum verdict worker_value(const struct snapshot *s, unsigned int item, unsigned int part,
 				 int arg, struct sample *o)
@@ -282,6 +282,7 @@ static enum verdict worker_value(const struct snapshot *s, unsigned int item, un
 	const double values[] = {
 		[SILENT] = w->silent,
 		[WORKER_ROUND] = w->round,
+		[BEHIND] = w->behind,
 		[RELAYED] = w->relayed,
 		[SHARED] = w->shared,
 		[IN_TIME] = w->c.c[SAINA_C_STORED] + w->c.c[SAINA_C_ADDED],
@@ -290,7 +291,7 @@ static enum verdict worker_value(const struct snapshot *s, unsigned int item, un
 
 	if ((arg == SILENT || arg == WORKER_ROUND) && !w->heard)
 		return LAST;
-	if (arg == IN_TIME && !w->counted)
+	if ((arg == IN_TIME && !w->counted) || (arg == BEHIND && !w->leads))
 		return LAST;
 	return single_value(o, part, values[arg]);
 }
@@ -427,6 +428,7 @@ static const struct family families[] = {
 	{ "saina_worker_by_reference", GAUGE, "1 if it shares memory with the data path", OF_WORKER, worker_value, SHARED },
 	{ "saina_worker_silent_seconds", GAUGE, "since the worker was heard", OF_WORKER, worker_value, SILENT },
 	{ "saina_worker_round", GAUGE, "round of its last heartbeat", OF_WORKER, worker_value, WORKER_ROUND },
+	{ "saina_worker_rounds_behind", GAUGE, "rounds from the last one that a live worker has reached to the next one, which waits for it if these are more than the policy's lead; left out where the policy has none", OF_WORKER, worker_value, BEHIND },
 	{ "saina_worker_relayed", GAUGE, "1 if its results take the slow path", OF_WORKER, worker_value, RELAYED },
 	{ "saina_worker_in_time_total", COUNTER, "gradients that are in a sum", OF_WORKER, worker_value, IN_TIME },
 	{ "saina_worker_late_total", COUNTER, "gradients that came after their sum was made, or were not sent any more because it was; counted once a second", OF_WORKER, worker_value, LATE },

@@ -14,15 +14,17 @@
  * struct snap_worker - a worker that is not absent
  * @job: index of its job in the snapshot
  * @counted: @c is valid
+ * @behind: rounds that the next one is ahead of it; valid if @leads
+ * @leads: it is alive, and the policy has a lead
  * @arrival: all 0 if nothing has arrived in this generation of the job
  */
 struct snap_worker {
 	unsigned int job;
 	int id, state;
 	char name[SAINA_NAME_LEN];
-	bool relayed, shared, heard, counted;
+	bool relayed, shared, heard, counted, leads;
 	double silent;		/* seconds */
-	uint32_t round;
+	uint32_t round, behind;
 	uint64_t late;
 	bool reported;
 	uint64_t sent, resent;
@@ -35,6 +37,7 @@ struct snap_worker {
 /**
  * struct snap_job
  * @seen: the data path has this generation: @rt is valid
+ * @lead: rounds that may be ahead of a live worker; UINT32_MAX: without a bound
  * @completed: results, of all workers together
  */
 struct snap_job {
@@ -44,7 +47,7 @@ struct snap_job {
 	int state;
 	unsigned int workers, alive, payload, elem_bytes;
 	uint64_t elements, memory, completed;
-	uint32_t segments;
+	uint32_t segments, lead;
 	bool seen, detached;
 	struct saina_job_rt rt;
 	double age;		/* of the open round, in seconds; 0: no round is open */

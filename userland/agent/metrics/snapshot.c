@@ -90,13 +90,21 @@ static void copy_job(struct agent *a, struct snapshot *s, const struct saina_job
 	o->seen = !saina_dp_job_rt(a->dp, job->id, &o->rt) && o->rt.generation == job->generation;
 	saina_policy_format(o->seen && o->rt.policy.seq ? &o->rt.policy : &job->policy, o->policy,
 			    sizeof(o->policy));
+	o->lead = saina_policy_lead(jobs_policy(a, job), job->ring);
 	if (o->seen && o->rt.open_slots && now > o->rt.opened_at)
 		o->age = seconds(now - o->rt.opened_at);
+}
+
+/* A worker that has joined since the last round opened begins with the next one. */
+static uint32_t rounds_behind(const struct saina_job_rt *rt, int w)
+{
+	return rt->members >> w & 1 && rt->next_round > rt->at[w] ? rt->next_round - rt->at[w] : 0;
 }
 
 static int copy_worker(struct agent *a, struct snapshot *s, const struct saina_job *job, int w)
 {
 	const struct saina_worker *wk = &job->worker[w];
+	const struct snap_job *of = &s->job[s->jobs - 1];
 	const struct worker_aux *aux;
 	char why[SAINA_TEXT_LEN];
 	struct snap_worker *o;
@@ -116,6 +124,9 @@ static int copy_worker(struct agent *a, struct snapshot *s, const struct saina_j
 	o->id = w;
 	o->state = wk->state;
 	memcpy(o->name, wk->name, sizeof(o->name));
+	o->leads = of->seen && job->active >> w & 1 && of->lead != UINT32_MAX;
+	if (o->leads)
+		o->behind = rounds_behind(&of->rt, w);
 	o->relayed = wk->bind.flags & SAINA_BIND_RELAY;
 	if (a->jobs->aux[job->id]) {
 		aux = jobs_worker(a, job, w);
