@@ -113,4 +113,20 @@ check "waits: in a round it says that all are alive, and how to see which is mis
 kill -CONT "${worker_pids[1]}"
 kill -TERM "${worker_pids[0]}" "${worker_pids[1]}"
 check "waits: SIGTERM ends both" reap_all 0 1
+saina job del round
+
+job lead workers 3 elements 1000 dead 60000 ring 8 policy fastest:k=2,lead=4
+for i in 0 1 2; do
+	people $i lead --rounds 0 --think-us 1000
+done
+check "waits: rounds of a job with a lead flow" slowwait 60 rounds_at_least lead 10
+kill -STOP "${worker_pids[2]}"
+says_behind() { # WORKER
+	grep -q "waits for round [0-9]*: rank 2 is so many rounds behind that it cannot begin" "$WORK/$1.err"
+}
+check "waits: a worker names the one for which the round does not begin" slowwait 120 says_behind 0
+check "waits: so does another" slowwait 120 says_behind 1
+kill -CONT "${worker_pids[2]}"
+kill -TERM "${worker_pids[@]}"
+check "waits: SIGTERM ends all three" reap_all 0 1 2
 finished

@@ -335,6 +335,7 @@ static void test_held(void **state)
 	assert_silence();
 	for (unsigned int i = 0; i < 3; i++) {
 		assert_int_equal(s.m[i].r.flow.lost, 0);
+		assert_int_equal(s.m[i].r.flow.held, 1 << 3);
 		assert_in_range(s.m[i].gradients - sent[i], 30 * SECOND / HELD_MAX_NS, 30 * SECOND / HELD_MIN_NS);
 	}
 	assert_int_equal(switch_next_round(&s.sw), 3);

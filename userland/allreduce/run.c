@@ -50,26 +50,35 @@ void run_think(struct run *r)
 	}
 }
 
-/* Who has not come: those that are not alive are known here, a live one that computes is not. */
+static void say_ranks(uint64_t ranks, const char *what)
+{
+	bool one = !(ranks & (ranks - 1));
+
+	fprintf(stderr, "rank%s ", one ? "" : "s");
+	for (int w = 0, n = 0; w < 64; w++)
+		if (ranks >> w & 1)
+			fprintf(stderr, "%s%d", n++ ? ", " : "", w);
+	fprintf(stderr, " %s %s\n", one ? "is" : "are", what);
+}
+
+/*
+ * Who has not come: those that are not alive or keep the round from beginning are known here, a live one
+ * that computes is not.
+ */
 static void say_waiting(struct run *r, uint32_t round)
 {
 	uint64_t all = r->info.workers == 64 ? ~0ull : (1ull << r->info.workers) - 1, missing;
-	bool one;
 
 	saina_info(r->s, &r->info);
 	missing = all & ~r->info.active;
-	one = !(missing & (missing - 1));
 	fprintf(stderr, "saina-allreduce: waits for round %u: ", round);
-	if (!missing) {
+	if (r->info.behind)
+		say_ranks(r->info.behind, "so many rounds behind that it cannot begin (lead, in saina-job(8))");
+	else if (missing)
+		say_ranks(missing, "missing");
+	else
 		fprintf(stderr, "all %d ranks are alive; on the bridge's host, saina job show %d names the missing one\n",
 			r->info.workers, r->info.job);
-		return;
-	}
-	fprintf(stderr, "rank%s ", one ? "" : "s");
-	for (int w = 0, n = 0; w < 64; w++)
-		if (missing >> w & 1)
-			fprintf(stderr, "%s%d", n++ ? ", " : "", w);
-	fprintf(stderr, " %s missing\n", one ? "is" : "are");
 }
 
 int run_wait(struct run *r, struct saina_req *req, uint32_t round, struct saina_call *call)

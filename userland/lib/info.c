@@ -44,6 +44,7 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 		.type = (enum saina_type)job->elem,
 		.part = job->part,
 		.parts = job->parts,
+		.behind = s->round.flow.held,
 	};
 	ret = copy_out(info, &i, sizeof(i));
 	if (ret)

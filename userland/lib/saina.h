@@ -107,6 +107,8 @@ struct saina_opts {
  *	of part @part of @parts of each round's data; workers with the same part do the same
  *	work, of which one result counts.  The sum is over the parts, so that SAINA_MEAN
  *	divides by their number.  Read it before each round: it changes soon after the policy
+ * @behind: mask of the live workers that are so many rounds behind that round @round does not begin
+ *	(the policy's lead), as last heard; 0: it has begun, or waits for none of them
  */
 struct saina_job_info {
 	size_t		size;
@@ -121,6 +123,7 @@ struct saina_job_info {
 	uint32_t	next_round;
 	enum saina_type	type;		/* of the elements on the wire */
 	int		part, parts;	/* coded policy: see above; else 0 */
+	uint64_t	behind;
 };
 
 /**

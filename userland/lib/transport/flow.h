@@ -70,7 +70,7 @@ struct saina_batch {
  * @gap: @stale because the round that the others have finished never had all our segments
  * @result_since_ask: a result has come since @ask_ns
  * @prev_complete: all results of the previous round were taken
- * @held: the round does not begin because a worker is too many rounds behind
+ * @held: mask of workers too many rounds behind, for which the round does not begin
  * @reported: the data path knows that this worker is in the round
  * @catch_up_ns: when anything of the previous round came last
  * @ask_ns: when an ASK was sent last
@@ -96,7 +96,8 @@ struct saina_flow {
 	uint32_t assigned, last_assigned, ready;
 	uint32_t first, end, inflight;
 	bool	 catching_up, may_rejoin_prev, no_peers, stale, gap, result_since_ask, prev_complete;
-	bool	 held, reported;
+	bool	 reported;
+	uint64_t held;
 	uint64_t catch_up_ns, ask_ns, completion_ns, timeout_ns;
 	uint16_t timeout_ms;
 	uint32_t lost, loss_samples, closed;

@@ -141,7 +141,7 @@ static void probe_all(struct saina_flow *f)
  * Does the round wait for a worker that is far behind?  Meanwhile one gradient is sent now and then,
  * to open it as soon as that is possible.  Then all batches ask at once.
  */
-static void set_held(struct saina_flow *f, bool held)
+static void set_held(struct saina_flow *f, uint64_t held)
 {
 	if (f->held && !held)
 		probe_all(f);
@@ -166,7 +166,7 @@ enum saina_verdict saina_flow_result(struct saina_flow *f, uint32_t round, uint3
 	if (round > f->round || segment >= f->assigned)
 		return reorder_add(f, round, segment);
 
-	set_held(f, false);
+	set_held(f, 0);
 	if (b->out == bit && b->sent & bit)
 		sample_completion(f, b, now);
 	count_lost(f, 0, bit & b->sent & ~b->counted);
@@ -345,7 +345,8 @@ void saina_flow_round(struct saina_flow *f, uint32_t round)
 		f->last_assigned = f->assigned;
 	f->assigned = f->ready = f->first = f->end = f->inflight = f->closed = 0;
 	f->catching_up = f->may_rejoin_prev = f->stale = f->gap = false;
-	f->held = f->reported = false;
+	f->reported = false;
+	f->held = 0;
 	f->fetch_ns = 0;
 	f->fetch_tries = f->fetch_at = f->fetch_left = 0;
 	f->round = round;

@@ -52,6 +52,8 @@ class Info(NamedTuple):
     #: with policy coded, as last heard: this worker computes part @part of @parts of the data; else 0
     part: int
     parts: int
+    #: mask of live workers so many rounds behind that round @round does not begin (lead), as last heard
+    behind: int
 
 
 class Call(NamedTuple):
