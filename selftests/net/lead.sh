@@ -7,7 +7,8 @@
 #
 # 1. The others wait, it is named, and it goes on
 # 2. The same by reference
-# 3. lead=none: the others go on, and it ends
+# 3. What the log advises: the others go on
+# 4. lead=none: the others go on, and it ends
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -64,7 +65,27 @@ saina job del messages
 waits memory by-reference
 saina job del memory
 
-# 3. lead=none: the others go on, and it ends
+# 3. What the log advises: the others go on
+advice() { # JOB COMMAND...: it is followed while the job waits
+	job "$1" workers 4 elements 8192 payload 256 ring 8 policy fastest:k=3,lead=4 dead 60000
+	start_all "$1" 0 4 "${SHAPE[@]}"
+	check "$1: rounds flow" slowwait 60 rounds_at_least "$1" 10
+	kill -STOP "${worker_pids[3]}"
+	check "$1: a round waits" slowwait 60 named "$1"
+	check "$1: the log says what can be done" slowwait 60 grep -q \
+		"job $1: worker 3 (.*) is 5 rounds behind: .* to go on without it: a policy with lead=none, or .saina worker set $1 3 state dead'" \
+		"/run/saina-lab/$LAB/sainad.log"
+	saina "${@:2}"
+	check "$1: with '${*:2}' the others go on" rounds_go_on "$1" 40
+	worker_kill 3
+	stop_workers
+	verify_sums "$1" 60 0 1 2
+	saina job del "$1"
+}
+advice unbound policy set unbound fastest:k=3,lead=none
+advice dead worker set dead 3 state dead
+
+# 4. lead=none: the others go on, and it ends
 job none workers 4 elements 8192 payload 256 ring 8 policy fastest:k=3,lead=none dead 60000
 start_all none 0 4 "${SHAPE[@]}"
 check "none: rounds flow" slowwait 60 rounds_at_least none 10
