@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Ranks that get model, optimizer and round from another one, because they are too far behind, were restarted or
-# come late.  Four ranks of selftests/python/peers.py.
+# come late.  Four ranks of selftests/python/peers.py.  `ROUNDS=500 torch_peers.sh lasting' trains for longer.
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -19,10 +19,10 @@ run_case() {
 	local name job
 	for name in "$@"; do
 		job bsp id 0 elements 200000 workers 4 token s3cret
-		job fastest id 1 elements 200000 workers 4 token s3cret policy fastest:k=3
-		job two id 2 elements 200000 workers 4 token s3cret policy fastest:k=2
+		job fastest id 1 elements 200000 workers 4 token s3cret policy fastest:k=3,lead=none
+		job two id 2 elements 200000 workers 4 token s3cret policy fastest:k=2,lead=none
 		ranks 4 "$TOP/selftests/python/peers.py" "$name"
-		check "$name: all ranks end well" wait_all 240
+		check "$name: all ranks end well" wait_all $((240 + 3 * ${ROUNDS:-40}))
 		points peers
 		for job in bsp fastest two; do
 			saina job del "$job" >/dev/null
