@@ -60,6 +60,7 @@ sizes_meanwhile() {
 [ "${2-}" = quick ] || run_case sizes dead 5000
 run_case buckets
 run_case agree policy fastest:k=3
+run_case saturate policy ssp:2
 
 # 2. coded: the part that a worker computes follows the policy
 # The part that a worker computes follows the policy.

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 
 import numpy
 
@@ -316,6 +317,29 @@ def case_coded(w):
             good &= bool((x == total(rnd, range(parts))).all()) and call.count_min == call.count_max == parts
         rnd += 1
         point(good, f"{name}: sums have each part once", str(call))
+
+
+def case_saturate(w):
+    """Steps, whose parameter server has a fixed exponent: values that do not fit it."""
+    def step(value):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            call = w.allreduce(make(numpy.full(1000, value, numpy.float32)))
+        return call, [str(x.message) for x in said]
+    calls = [step(0.5) for _ in range(3)]
+    point(not any(call.saturated or said for call, said in calls), "saturate: values that fit do not warn", str(calls))
+    calls = []
+    until = time.monotonic() + 60
+    while not any(call.saturated for call, _ in calls) and time.monotonic() < until:
+        calls.append(step(1000.0))
+    call, said = calls[-1]
+    point(call.saturated and len(said) == 1 and
+          said[0].startswith(f"saina: {call.saturated} elements of round {call.round} did not fit the exponent"),
+          "saturate: the first call with values beyond the exponent warns, with their number and the round", str(calls[-1]))
+    point(not any(said for _, said in calls[:-1]), "saturate: no call before it warns", str(calls))
+    calls = [step(1000.0) for _ in range(3)]
+    point(any(call.saturated for call, _ in calls) and not any(said for _, said in calls),
+          "saturate: later ones are counted in Call.saturated, and do not warn again", str(calls))
 
 
 def case_log(w):
