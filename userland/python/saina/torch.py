@@ -24,14 +24,14 @@ import socket
 import sys
 import time
 import weakref
-import zlib
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
 
 import numpy
 import torch
 
 from ._lib import Error
 from .absent import Absent
+from .buckets import Bucket, Started, places, repack, set_gradients, signature
 from .c10d import all_reduce
 from .checksum import EVERY, checksum
 from .membership import ONE_EACH, Membership, register, unregister
@@ -50,21 +50,6 @@ _PAYLOAD_MAX = 2048
 
 #: How often each peer is asked for its state.
 FETCH_TRIES = 5
-
-
-class _Bucket(NamedTuple):
-    """The parameters of a bucket, in their order."""
-    parameters: List[torch.Tensor]
-    numel: int
-
-    def shape(self) -> Tuple:
-        return tuple(tuple(p.shape) for p in self.parameters)
-
-
-class _Started(NamedTuple):
-    bucket: _Bucket
-    tensor: torch.Tensor
-    future: Optional[torch.futures.Future]
 
 
 def _log_line(line: str) -> None:
@@ -116,10 +101,10 @@ class State:
         self._preamble: Optional[Preamble] = None
         self._absent: Optional[Absent] = None
         self._failed: Optional[Error] = None    # of a round that will not finish
-        self._layout: Optional[List[_Bucket]] = None
+        self._layout: Optional[List[Bucket]] = None
         self._signature = 0
         self._settled = 0                   # rounds of this layout
-        self._round: List[_Started] = []    # buckets of the present round
+        self._round: List[Started] = []    # buckets of the present round
         self._requests: List[Any] = []
         self._rounds = 0
         self._lost = 0
@@ -295,7 +280,7 @@ class State:
             future.set_result(tensor.zero_())
             return future
         self._in_round = True
-        self._round.append(_Started(_Bucket(parameters, tensor.numel()), tensor, future))
+        self._round.append(Started(Bucket(parameters, tensor.numel()), tensor, future))
         if self._is_known(bucket.index()):
             try:
                 if bucket.index() == 0:
@@ -352,7 +337,7 @@ class State:
                     if s.future:
                         s.future.set_result(s.tensor)
             if sent is not started:
-                _repack(sent, started)
+                repack(sent, started)
             self._preamble.waited(call)
             self.worker.round_done()
             self._absent.check(call, counted)
@@ -368,7 +353,7 @@ class State:
         self._in_round = False
         return True
 
-    def _in_layout(self, started: List[_Started]) -> List[_Started]:
+    def _in_layout(self, started: List[Started]) -> List[Started]:
         """@started, or the same gradients in the buckets of the other ranks, which DDP has not built here yet."""
         if not started[0].future:
             return started      # of a round that was lost, in this layout
@@ -378,11 +363,11 @@ class State:
         if not self._adopted:
             self._layout_set(buckets)
             return started
-        sent = [_Started(b, torch.zeros(b.numel), None) for b in self._layout]
-        _repack(started, sent)
+        sent = [Started(b, torch.zeros(b.numel), None) for b in self._layout]
+        repack(started, sent)
         return sent
 
-    def _notice(self, first: _Started) -> Notice:
+    def _notice(self, first: Started) -> Notice:
         """What this rank tells the others at the beginning of a round; @first: its first bucket."""
         told = 0
         # A bucket of DistributedDataParallel.join() has no gradient: the model is not that of the others meanwhile.
@@ -397,7 +382,7 @@ class State:
         host, port = self._server.where
         return notice._replace(address=int.from_bytes(socket.inet_aton(host), "little"), port=port)
 
-    def _layout_set(self, layout: List[_Bucket]) -> None:
+    def _layout_set(self, layout: List[Bucket]) -> None:
         """Sets the buckets of the next rounds."""
         if self._layout:
             old = {id(p) for b in self._layout for p in b.parameters}
@@ -420,21 +405,12 @@ class State:
             self._moved += 1
         self._layout_use(layout)
 
-    def _layout_use(self, layout: List[_Bucket]) -> None:
+    def _layout_use(self, layout: List[Bucket]) -> None:
         self._layout = layout
-        self._signature = zlib.crc32(repr([b.shape() for b in layout]).encode())
+        self._signature = signature(layout)
 
-    def _places(self, layout: List[_Bucket]) -> Dict[int, Tuple[int, int]]:
-        """{id of a parameter: (first element, elements)}, counted through the segments."""
-        payload = self.worker.info().payload
-        at, places = self._preamble.numel, {}
-        for b in layout:
-            first = at
-            for p in b.parameters:
-                places[id(p)] = (first, p.numel())
-                first += p.numel()
-            at += -(-b.numel // payload) * payload
-        return places
+    def _places(self, layout: List[Bucket]) -> Dict[int, Tuple[int, int]]:
+        return places(layout, self._preamble.numel, self.worker.info().payload)
 
     def _layout_move(self, old: Dict[int, Tuple[int, int]], new: Dict[int, Tuple[int, int]]) -> None:
         """Moves residuals and scales, which belong to parameters, not to buckets."""
@@ -465,12 +441,12 @@ class State:
         if getattr(self._model(), "find_unused_parameters", False):
             raise Error(errno.EOPNOTSUPP, "with find_unused_parameters=True rounds cannot be skipped: every "
                                           "step has an all-reduce of the process group")
-        self._round = [_Started(b, torch.zeros(b.numel), None) for b in self._layout]
+        self._round = [Started(b, torch.zeros(b.numel), None) for b in self._layout]
         gradients = self._round
         self._requests = []
         if not self._round_finish():
             return False
-        self._gradients_set(gradients)
+        set_gradients(gradients)
         try:
             self._step(step)
         except Exception as e:
@@ -488,19 +464,6 @@ class State:
         self._failed = Error(errno.ECANCELED, f"step() raised {type(e).__name__} ({e}) in round {self._rounds - 1}: the model of this rank "
                                               "may lack that round, which the others have; restart this rank")
         return self._failed
-
-    @staticmethod
-    def _gradients_set(started: List[_Started]) -> None:
-        with torch.no_grad():
-            for s in started:
-                at = 0
-                for p in s.bucket.parameters:
-                    g = s.tensor[at:at + p.numel()].view_as(p)
-                    at += p.numel()
-                    if p.grad is None:
-                        p.grad = g.to(p.device, copy=True)
-                    else:
-                        p.grad.copy_(g)
 
     def steps(self, batches: Union[int, Iterable[T]], step: Callable[[], Any], accumulate: int = 1) -> Iterator[T]:
         """Yields the batches that this rank has to compute, and calls step() after each round.
@@ -586,7 +549,7 @@ class State:
             return None
         return self._rounds, self._position()
 
-    def _become_stale(self, e: Error, started: List[_Started], requests: List[Any]) -> bool:
+    def _become_stale(self, e: Error, started: List[Started], requests: List[Any]) -> bool:
         """@e has ended a round: True if the state of another rank helps; then this round's gradients are zeros."""
         if e.errno != errno.ESTALE or not self._transfer or not self._preamble.peers:
             return False
@@ -663,7 +626,7 @@ class State:
         layout = []
         for names in found["layout"]:
             of = [parameters[n] for n in names]
-            layout.append(_Bucket(of, sum(p.numel() for p in of)))
+            layout.append(Bucket(of, sum(p.numel() for p in of)))
         if self._layout and self._places(self._layout) != self._places(layout):
             self._layout_move(self._places(self._layout), self._places(layout))
         if not self._layout or self._places(self._layout) != self._places(layout):
@@ -702,24 +665,6 @@ def _serve(state: Optional[State]) -> Dict[str, Any]:
     if not state or not state._transfer or state._failed or state._stale:
         raise Unavailable("it is too far behind itself, or has failed")
     return state._transfer.take(state._at_rest)
-
-
-def _repack(source: List[_Started], target: List[_Started]) -> None:
-    """Copies the elements of the parameters from the buckets @source to the buckets @target."""
-    of = {}
-    for s in source:
-        at = 0
-        for p in s.bucket.parameters:
-            of[id(p)] = s.tensor[at:at + p.numel()]
-            at += p.numel()
-    for t in target:
-        at = 0
-        for p in t.bucket.parameters:
-            if id(p) in of:
-                t.tensor[at:at + p.numel()] = of[id(p)]
-            at += p.numel()
-        if t.future and not t.future.done():
-            t.future.set_result(t.tensor)
 
 
 def allreduce_hook(state: State, bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:

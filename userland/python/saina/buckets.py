@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""Buckets of gradients, and where the elements of each parameter lie in them."""
+
+import zlib
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+import torch
+
+
+class Bucket(NamedTuple):
+    """The parameters of a bucket, in their order."""
+    parameters: List[torch.Tensor]
+    numel: int
+
+    def shape(self) -> Tuple:
+        return tuple(tuple(p.shape) for p in self.parameters)
+
+
+class Started(NamedTuple):
+    """A bucket of the present round: its gradients, and DDP's future for them; None: of a round that is not computed."""
+    bucket: Bucket
+    tensor: torch.Tensor
+    future: Optional[torch.futures.Future]
+
+
+def signature(layout: List[Bucket]) -> int:
+    """Equal for layouts of the same shapes, by which ranks notice that theirs differ."""
+    return zlib.crc32(repr([b.shape() for b in layout]).encode())
+
+
+def places(layout: List[Bucket], at: int, payload: int) -> Dict[int, Tuple[int, int]]:
+    """{id of a parameter: (first element, elements)}: the first bucket begins at element @at, each at a segment of @payload elements."""
+    found = {}
+    for b in layout:
+        first = at
+        for p in b.parameters:
+            found[id(p)] = (first, p.numel())
+            first += p.numel()
+        at += -(-b.numel // payload) * payload
+    return found
+
+
+def set_gradients(started: List[Started]) -> None:
+    """Copies the elements of the buckets @started to the gradients of their parameters."""
+    with torch.no_grad():
+        for s in started:
+            at = 0
+            for p in s.bucket.parameters:
+                g = s.tensor[at:at + p.numel()].view_as(p)
+                at += p.numel()
+                if p.grad is None:
+                    p.grad = g.to(p.device, copy=True)
+                else:
+                    p.grad.copy_(g)
+
+
+def repack(source: List[Started], target: List[Started]) -> None:
+    """Copies the elements of the parameters from the buckets @source to the buckets @target."""
+    of = {}
+    for s in source:
+        at = 0
+        for p in s.bucket.parameters:
+            of[id(p)] = s.tensor[at:at + p.numel()]
+            at += p.numel()
+    for t in target:
+        at = 0
+        for p in t.bucket.parameters:
+            if id(p) in of:
+                t.tensor[at:at + p.numel()] = of[id(p)]
+            at += p.numel()
+        if t.future and not t.future.done():
+            t.future.set_result(t.tensor)
