@@ -320,9 +320,11 @@ class State:
         """Waits for the round; False: this rank is too far behind, and its gradients are zeros."""
         started, self._round = self._round, []
         sent, requests, self._requests = started, self._requests, []
+        if not requests:
+            # What it refuses has not begun a round: this State's own model can go on.
+            sent = self._in_layout(started)
         try:
             if not requests:
-                sent = self._in_layout(started)
                 requests = [None if self._carried else self._preamble.start(self._notice(started[0]))]
                 for s in sent:
                     requests.append(self.worker.start(s.tensor))
