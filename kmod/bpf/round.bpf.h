@@ -113,17 +113,6 @@ static __always_inline __u32 round_k(const struct saina_job_rt *rt,
 	return n;
 }
 
-/* Rounds that the slowest live worker may be behind one of policy @p. */
-static __always_inline __u32 round_lead(const struct saina_policy *p, __u32 ring)
-{
-	if (p->mode == SAINA_POLICY_BSP || p->mode == SAINA_POLICY_SSP ||
-	    p->lead == SAINA_LEAD_NONE)
-		return ~0u;
-	if (p->lead)
-		return p->lead;
-	return ring > 3 ? ring - 2 : 1;
-}
-
 /*
  * round_find_behind() - notes who begins with the next round, and finds out who is too far behind
  *
@@ -141,11 +130,10 @@ __noinline int round_find_behind(struct saina_ctx *c, const struct saina_job_con
 	job = c->in.job;
 	r = c->in.round;
 	rt = bpf_map_lookup_elem(&saina_rt, &job);
-	c->latch.searched = false;
 	if (!rt || rt->generation != c->in.generation || rt->next_round != r || SAINA_ROUND_MAX < r)
 		return 0;
-	lead = round_lead(&conf->policy, conf->ring);
-	lead_next = round_lead(&conf->next, conf->ring);
+	lead = saina_policy_lead(&conf->policy, conf->ring);
+	lead_next = saina_policy_lead(&conf->next, conf->ring);
 	starts = round_is_fence(rt, r) ? conf->active : conf->active & ~rt->members;
 	starts |= c->in.bit;
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++) {
@@ -281,7 +269,9 @@ __noinline int round_permit(struct saina_ctx *c, const struct saina_job_conf *co
 	o = &c->opened;
 	o->policy = false;
 	o->changed = false;
-	round_find_behind(c, conf);
+	c->latch.searched = false;
+	if (rt->next_round == r)
+		round_find_behind(c, conf);
 
 	bpf_spin_lock(&rt->lock);
 	c->out.next_round = rt->next_round;

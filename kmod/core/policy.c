@@ -350,16 +350,6 @@ int saina_policy_check(const struct saina_policy *p, int workers, struct saina_c
 	return row->check ? row->check(p, workers, err) : 0;
 }
 
-__u32 saina_policy_lead(const struct saina_policy *p, __u32 ring)
-{
-	if (saina_policy_has_steps(p) || p->mode == SAINA_POLICY_BSP ||
-	    p->mode == SAINA_POLICY_SSP || p->lead == SAINA_LEAD_NONE)
-		return ~0u;
-	if (p->lead)
-		return p->lead;
-	return ring > 3 ? ring - 2 : 1;
-}
-
 /**
  * saina_policy_lead_check() - does the job keep enough rounds for the policy's lead?
  * @p: has passed saina_policy_check()

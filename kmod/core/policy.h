@@ -87,11 +87,6 @@ static inline int saina_policy_has_steps(const struct saina_policy *p)
 	return p->window || p->groups;
 }
 
-/* Rounds that the slowest live worker may be behind in a job with this policy, ~0: any number.  The
- * data path follows the same rule (round_lead()).
- */
-__u32 saina_policy_lead(const struct saina_policy *p, __u32 ring);
-
 /* Are the workers dealt to the same groups?  Without groups: to one. */
 int saina_policy_same_groups(const struct saina_policy *a, const struct saina_policy *b);
 /* Nobody says who is in which group: worker w is in group w % groups. */

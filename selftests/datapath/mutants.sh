@@ -240,7 +240,7 @@ else
 	mutant schedule-takes-old-events round.bpf.h '		rt->happened = 0;' '		;'
 	# how far rounds lead
 	mutant lead-not-kept round.bpf.h '} else if (behind) {' '} else if (0) {'
-	mutant lead-one-more round.bpf.h 'ring > 3 ? ring - 2 : 1' 'ring > 3 ? ring - 1 : 1'
+	mutant lead-one-more ../../uapi/saina/bpf.h 'ring > 3 ? ring - 2 : 1' 'ring > 3 ? ring - 1 : 1'
 	mutant lead-of-the-other-policy round.bpf.h 'target == &conf->next ? c->latch.behind_next : c->latch.behind' 'c->latch.behind'
 	mutant lead-waits-for-the-dead round.bpf.h 'c->latch.behind = behind & conf->active;' 'c->latch.behind = behind;'
 	mutant lead-forgets-who-begins round.bpf.h ': conf->active & ~rt->members;' ': 0;'

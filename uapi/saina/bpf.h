@@ -137,6 +137,17 @@ struct saina_policy {
 };
 SAINA_ASSERT(sizeof(struct saina_policy) == 96, "saina_policy is 96 bytes");
 
+/* Rounds that the slowest live worker may be behind in a job with this policy; ~0: any number. */
+static inline __u32 saina_policy_lead(const struct saina_policy *p, __u32 ring)
+{
+	if (p->mode == SAINA_POLICY_BSP || p->mode == SAINA_POLICY_SSP || p->window || p->groups ||
+	    p->lead == SAINA_LEAD_NONE)
+		return ~0u;
+	if (p->lead)
+		return p->lead;
+	return ring > 3 ? ring - 2 : 1;
+}
+
 #define SAINA_BIND_BOUND	0x01	/* worker admitted: the rest is valid */
 #define SAINA_BIND_RELAY	0x02	/* its port cannot take redirected frames */
 
