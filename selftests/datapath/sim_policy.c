@@ -38,8 +38,10 @@ void sim_policy_draw(struct sim *w, struct sim_job *j, const struct saina_policy
 	if (mode == SAINA_POLICY_CODED && !some_spread(r, n))
 		mode = SAINA_POLICY_SFCD;
 	p->mode = mode;
+	/* as far as the job's rounds reach: saina.ko refuses more */
 	if (mode != SAINA_POLICY_BSP && rng_chance(r, 600))
-		p->lead = rng_chance(r, 500) ? SAINA_LEAD_NONE : rng_range(r, 1, j->conf.ring);
+		p->lead = rng_chance(r, 500) ? SAINA_LEAD_NONE :
+			  rng_range(r, 1, j->conf.ring > 3 ? j->conf.ring - 2 : 1);
 	switch (mode) {
 	case SAINA_POLICY_BSP:
 		return;
