@@ -28,7 +28,7 @@ class Notice(NamedTuple):
     signature: int
     #: microseconds that it waited in the previous round, plus 1; 0: not known
     waited: int = 0
-    #: of the parameters before this round; 0: not told
+    #: of the parameters before this round; 0: not computed
     checksum: int = 0
     #: rounds that its model has
     rounds: int = 0
@@ -84,7 +84,7 @@ class Preamble:
         self._type = numpy.int32 if info.type == 1 else numpy.float32
         self._n = _NOTICE.size * info.workers
         self.numel = -(-self._n // info.payload) * info.payload
-        self._told = Notice(0)
+        self._sent = Notice(0)
         self._wait_us = 0
         self._elements = numpy.zeros(self._n, self._type)
         self._mine = self._elements[_NOTICE.size * self._me:_NOTICE.size * (self._me + 1)]
@@ -106,9 +106,9 @@ class Preamble:
 
     def start(self, notice: Notice) -> Request:
         """Starts the preamble's all-reduce; @notice: of this rank; waited is added."""
-        self._told = notice._replace(waited=min(self._wait_us, 2**32 - 1))
+        self._sent = notice._replace(waited=min(self._wait_us, 2**32 - 1))
         self._elements.fill(0)
-        self._mine[:] = list(_NOTICE.pack(*self._told))
+        self._mine[:] = list(_NOTICE.pack(*self._sent))
         if self._has_residual:
             # libsaina adds the residual: subtract it before.
             self._elements -= self._worker.residual(0, self._n, self._type)
@@ -124,8 +124,8 @@ class Preamble:
         self.peers.update({w: (socket.inet_ntoa(struct.pack("<I", n.address)), n.port) for w, n in notices.items()
                            if n.port and w not in self.joining and w != self._me})
         known = {w: n for w, n in notices.items() if w not in self.joining}
-        others = [w for w, n in known.items() if n.signature != self._told.signature]
-        if others and not self._told.flags & JOINING:
+        others = [w for w, n in known.items() if n.signature != self._sent.signature]
+        if others and not self._sent.flags & JOINING:
             self._raise_mismatch(counted, others)
         # What is counted in the first rounds may be of processes that ran before these.
         if call.round >= self.first + 2:
@@ -139,23 +139,23 @@ class Preamble:
 
     def _check_models(self, round: int, notices: Dict[int, Notice]) -> None:
         """Compares the models of the ranks that were counted, and of this one."""
-        notices = {**notices, self._me: self._told}
+        notices = {**notices, self._me: self._sent}
         steps = collections.Counter(n.rounds for n in notices.values()).most_common()
         if len(steps) > 1:
             others = [w for w, n in notices.items() if n.rounds != steps[0][0]]
             if self._me in others or steps[0][1] == steps[1][1]:
-                raise Error(errno.EILSEQ, f"this rank ({self._me}) has a model of {self._told.rounds} steps in round {round}, and "
+                raise Error(errno.EILSEQ, f"this rank ({self._me}) has a model of {self._sent.rounds} steps in round {round}, and "
                                           f"{', '.join(f'rank {w} one of {n.rounds}' for w, n in sorted(notices.items()) if w != self._me)}: "
                                           "State(model, optimizer) fetches the model of the others when it joins")
             self._log(f"rank {', '.join(map(str, others))} has a model of another number of steps, and ends with an error")
             return
-        told = {w: (n.rounds, n.checksum) for w, n in notices.items() if n.checksum}
-        votes = collections.Counter(told.values()).most_common()
+        checksums = {w: (n.rounds, n.checksum) for w, n in notices.items() if n.checksum}
+        votes = collections.Counter(checksums.values()).most_common()
         if len(votes) < 2:
             return
         tie = votes[0][1] == votes[1][1]
-        differ = sorted(told if tie else (w for w, v in told.items() if v != votes[0][0]))
-        step = self._told.rounds
+        differ = sorted(checksums if tie else (w for w, v in checksums.items() if v != votes[0][0]))
+        step = self._sent.rounds
         if tie or self._me in differ:
             who = f"ranks {', '.join(map(str, differ))} have" if tie else f"this rank ({self._me}) has"
             raise Error(errno.EILSEQ, f"{who} other parameters than {'one another' if tie else 'the other ranks'} before step {step} "

@@ -20,7 +20,6 @@ same gradients, bit for bit, so their models are equal.
 """
 
 import errno
-import socket
 import sys
 import time
 import weakref
@@ -35,10 +34,10 @@ from .buckets import Bucket, Started, places, repack, set_gradients, signature
 from .c10d import all_reduce
 from .checksum import EVERY, checksum
 from .membership import ONE_EACH, Membership, register, unregister
-from .peer_state import Server, Unavailable, address_towards, fetch, token_of
-from .preamble import JOINING, Notice, Preamble, Straggler, Stragglers
-from .transfer import REST_S, Transfer
-from .worker import Call, Stats, Worker, environment, join
+from .preamble import Notice, Preamble, Straggler, Stragglers
+from .recovery import BeforeForward, Recovery
+from .transfer import Transfer
+from .worker import Stats, Worker, join
 
 __all__ = ["State", "Straggler", "Stragglers", "all_reduce", "allreduce_hook"]
 
@@ -48,15 +47,11 @@ T = TypeVar("T")
 _PAYLOAD_MAX = 2048
 
 
-#: How often each peer is asked for its state.
-FETCH_TRIES = 5
-
-
 def _log_line(line: str) -> None:
     print(f"saina: {line}", file=sys.stderr, flush=True)
 
 
-class State:
+class State(Recovery):
     """One rank's membership in a job: what allreduce_hook() keeps from step to step.
 
     @model, @optimizer, @extra: what a rank that is too far behind, was restarted or comes late fetches from another one,
@@ -91,7 +86,7 @@ class State:
         if model is not None:
             self._transfer = Transfer([model] + [x for x in (optimizer, *extra) if x is not None])
             self._model = weakref.ref(model)
-            model.register_forward_pre_hook(_BeforeForward(self))
+            model.register_forward_pre_hook(BeforeForward(self))
 
     def _init(self, how: Dict[str, Any], round_timeout: float, on_dead: Optional[str]) -> None:
         self._join_args = how
@@ -110,16 +105,10 @@ class State:
         self._lost = 0
         self._moved = 0
         self._model: Callable[[], Any] = lambda: None
-        self._transfer: Optional[Transfer] = None
-        self._server: Optional[Server] = None
-        self._stale = False                 # too far behind: the state of another rank is due
-        self._fetched = 0
-        self._ahead = 0                     # rounds of the model whose batches steps() has not dropped yet
         self._in_body = self._in_step = self._in_round = False
         self._since_join = 0                # rounds
         self._last_end = 0.0
-        self._adopted = False               # the layout is that of the other ranks, and not yet DDP's here
-        self._carried: Optional[Tuple[Call, List[int]]] = None      # the preamble of the present round, if it is over
+        self._recovery_init()
 
     # --- copies -------------------------------------------------------------------------------
 
@@ -192,9 +181,7 @@ class State:
 
     def close(self) -> None:
         """Leave the job: the others no longer wait for this rank."""
-        if self._server:
-            self._server.close()
-            self._server = None
+        self._serve_end()
         if self._worker:
             self._worker.close()
         unregister(self)
@@ -220,11 +207,7 @@ class State:
         log = self._join_args["log"] or _log_line
         self._preamble = Preamble(self._worker, log)
         self._absent = Absent(self._worker, self._preamble, log, self._round_timeout, self._on_dead)
-        if self._transfer:
-            me = weakref.ref(self)
-            self._token = token_of(self._join_args["token"], self._join_args["token_file"])
-            self._server = Server(address_towards(self._join_args["aggregator"] or environment()[0]), self._token,
-                                  lambda: _serve(me()))
+        self._serve_begin()
 
     def broadcast(self, module: torch.nn.Module, root: int = 0) -> None:
         """Copies parameters and buffers of rank @root to all ranks, exactly.  All ranks call it, before the first
@@ -371,18 +354,11 @@ class State:
 
     def _notice(self, first: Started) -> Notice:
         """What this rank tells the others at the beginning of a round; @first: its first bucket."""
-        told = 0
+        parameters = 0
         # A bucket of DistributedDataParallel.join() has no gradient: the model is not that of the others meanwhile.
         if (self._rounds % EVERY == 0 or self._rounds == 2) and (not first.future or bool(first.tensor[:4096].any())):
-            told = checksum(p for b in self._layout for p in b.parameters)
-        return self._address(Notice(self._signature, checksum=told, rounds=self._rounds))
-
-    def _address(self, notice: Notice) -> Notice:
-        """@notice with the address of this rank's server."""
-        if not self._server:
-            return notice
-        host, port = self._server.where
-        return notice._replace(address=int.from_bytes(socket.inet_aton(host), "little"), port=port)
+            parameters = checksum(p for b in self._layout for p in b.parameters)
+        return self._address(Notice(self._signature, checksum=parameters, rounds=self._rounds))
 
     def _layout_set(self, layout: List[Bucket]) -> None:
         """Sets the buckets of the next rounds."""
@@ -531,142 +507,8 @@ class State:
             if not self._stale:
                 return False
 
-    # --- the state of another rank ------------------------------------------------------------
-
-    def _offer(self) -> None:
-        """In a round, before its result is applied: copies the state if another rank asks for it."""
-        # DDP builds its buckets anew after the first round.
-        if self._transfer and self._since_join:
-            self._transfer.offer(self._position, self._rounds)
-
-    def _position(self) -> Dict[str, Any]:
-        """What a rank must know to continue here: the job's round, steps of the model, names of the parameters in each bucket."""
-        name = {id(p): n for n, p in self._transfer.parameters().items()}
-        return {"round": self.worker.info().round, "rounds": self._rounds,
-                "layout": [[name[id(p)] for p in b.parameters] for b in self._layout]}
-
-    def _at_rest(self) -> Optional[Tuple[int, Dict[str, Any]]]:
-        """Called by the server's thread: the position between two rounds, None in a round or in step()."""
-        if self._in_round or self._in_step or self._stale or self._since_join < 2 or time.monotonic() < self._last_end + REST_S:
-            return None
-        return self._rounds, self._position()
-
-    def _become_stale(self, e: Error, started: List[Started], requests: List[Any]) -> bool:
-        """@e has ended a round: True if the state of another rank helps; then this round's gradients are zeros."""
-        if e.errno != errno.ESTALE or not self._transfer or not self._preamble.peers:
-            return False
-        self._worker.drain(requests)
-        for s in started:
-            s.tensor.zero_()
-            if s.future and not s.future.done():
-                s.future.set_result(s.tensor)
-        self._round, self._requests, self._carried = [], [], None
-        self._stale, self._in_round = True, False
-        return True
-
-    def _boundary(self) -> None:
-        """At a step boundary: joins, and gets the state of another rank, if they are due."""
-        if not self._transfer or self._in_body or self._failed:
-            return
-        if not self._worker:
-            parameters = list(self._transfer.parameters().values())
-            self._join(sum(p.numel() for p in parameters if p.requires_grad), len(parameters))
-            if self._worker.info().round > 0:
-                self._join_late()
-        elif self._stale:
-            at = self.worker.info().round
-            found = self._fetch(self._preamble.peers, at + 1, f"is too far behind, in round {at}")
-            if not found:
-                raise self._failed
-            self.worker.set_round(found["round"])
-            self._adopt(found)
-
-    def _join_late(self) -> None:
-        """The job has had rounds: takes part in the preamble of one, which says where the other ranks are."""
-        with self._absent.wait(self.worker.info().round) as wait:
-            call = wait(self._preamble.start(self._address(Notice(0, flags=JOINING))))
-        counted = self._preamble.check(call)
-        peers = {w: p for w, p in self._preamble.peers.items() if w in counted}
-        found = self._fetch(peers, call.round, "has joined late") if peers else None
-        self._failed = None
-        if not found:
-            self._log(f"no other rank has a model of round {call.round}: this rank continues with its own, of {self._rounds} steps")
-            self._carried = call, counted
-            return
-        if found["round"] == call.round:
-            self._carried = call, counted
-        else:
-            self.worker.round_done()
-            self.worker.set_round(found["round"])
-        self._adopt(found)
-
-    def _fetch(self, peers: Dict[int, Tuple[str, int]], round: int, why: str) -> Optional[Dict[str, Any]]:
-        """The state of one of @peers, of @round or later, loaded into this rank's objects; None: sets _failed."""
-        me, reasons = self.worker.info().worker, {}
-        for attempt in range(FETCH_TRIES):
-            for w, where in sorted(peers.items(), key=lambda p: -self._preamble.seen[p[0]]):
-                try:
-                    found = fetch(where, self._token)
-                    if found["round"] >= round:
-                        self._transfer.load(found)
-                        self._log(f"rank {me} {why}: it has the model of rank {w} now, of {found['rounds']} steps (round {found['round']})")
-                        return found
-                    reasons[w] = f"is in round {found['round']} itself"
-                except Unavailable as e:
-                    reasons[w] = str(e)
-                except ValueError as e:
-                    self._failed = Error(errno.EPROTO, f"this rank ({me}) {why}, and cannot use the state of rank {w}: {e}")
-                    raise self._failed from e
-            time.sleep(0.2)
-        self._failed = Error(errno.ESTALE, f"this rank ({me}) {why}, and no other rank gave it its model: " +
-                             ("; ".join(f"rank {w}: {r}" for w, r in sorted(reasons.items())) or "none is known"))
-        return None
-
-    def _adopt(self, found: Dict[str, Any]) -> None:
-        """Continues at the round of the state @found, which is loaded."""
-        parameters = self._transfer.parameters()
-        layout = []
-        for names in found["layout"]:
-            of = [parameters[n] for n in names]
-            layout.append(Bucket(of, sum(p.numel() for p in of)))
-        if self._layout and self._places(self._layout) != self._places(layout):
-            self._layout_move(self._places(self._layout), self._places(layout))
-        if not self._layout or self._places(self._layout) != self._places(layout):
-            self._adopted, self._settled = True, 0
-            self._layout_use(layout)
-        self._ahead += found["rounds"] - self._rounds
-        self._rounds = found["rounds"]
-        self._preamble.skipped()
-        self._stale = False
-        self._fetched += 1
-
     def _log(self, line: str) -> None:
         (self._join_args["log"] or _log_line)(line)
-
-
-class _BeforeForward:
-    """Of the model's forward: a step boundary.  Copies of the model have none."""
-
-    def __init__(self, state: Optional[State] = None):
-        self._state = weakref.ref(state) if state else lambda: None
-
-    def __call__(self, module: Any, _inputs: Any) -> None:
-        state = self._state()
-        if state and module.training and torch.is_grad_enabled() and not state._in_round:
-            state._boundary()
-
-    def __deepcopy__(self, memo: Dict[int, Any]) -> "_BeforeForward":
-        return _BeforeForward()
-
-    def __reduce__(self) -> Tuple:
-        return _BeforeForward, ()
-
-
-def _serve(state: Optional[State]) -> Dict[str, Any]:
-    """The state of this rank, for another one."""
-    if not state or not state._transfer or state._failed or state._stale:
-        raise Unavailable("it is too far behind itself, or has failed")
-    return state._transfer.take(state._at_rest)
 
 
 def allreduce_hook(state: State, bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:

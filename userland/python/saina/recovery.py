@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""How a rank that is too far behind, was restarted or comes late gets the state of another one, and serves its own."""
+
+import errno
+import socket
+import time
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import torch
+
+from ._lib import Error
+from .absent import Absent
+from .buckets import Bucket, Started
+from .peer_state import Server, Unavailable, address_towards, fetch, token_of
+from .preamble import JOINING, Notice, Preamble
+from .transfer import REST_S, Transfer
+from .worker import Call, Worker, environment
+
+#: How often each peer is asked for its state.
+FETCH_TRIES = 5
+
+
+class Recovery:
+    """The part of a State that transfers it from rank to rank."""
+
+    # Of State: the job, its rounds, and the layout of the gradients.
+    worker: Worker
+    _join: Callable[[int, int], None]
+    _log: Callable[[str], None]
+    _layout_move: Callable[[Dict[int, Tuple[int, int]], Dict[int, Tuple[int, int]]], None]
+    _layout_use: Callable[[List[Bucket]], None]
+    _places: Callable[[List[Bucket]], Dict[int, Tuple[int, int]]]
+    _join_args: Dict[str, Any]
+    _worker: Optional[Worker]
+    _preamble: Preamble
+    _absent: Absent
+    _layout: List[Bucket]
+    _round: List[Started]
+    _requests: List[Any]
+    _failed: Optional[Error]
+    _in_body: bool
+    _in_step: bool
+    _in_round: bool
+    _rounds: int
+    _since_join: int
+    _settled: int
+    _last_end: float
+
+    def _recovery_init(self) -> None:
+        self._transfer: Optional[Transfer] = None
+        self._server: Optional[Server] = None
+        self._stale = False                 # too far behind: the state of another rank is due
+        self._fetched = 0
+        self._ahead = 0                     # rounds of the model whose batches steps() has not dropped yet
+        self._adopted = False               # the layout is that of the other ranks, and not yet DDP's here
+        self._carried: Optional[Tuple[Call, List[int]]] = None      # the preamble of the present round, if it is over
+
+    def _serve_begin(self) -> None:
+        if self._transfer:
+            me = weakref.ref(self)
+            self._token = token_of(self._join_args["token"], self._join_args["token_file"])
+            self._server = Server(address_towards(self._join_args["aggregator"] or environment()[0]), self._token,
+                                  lambda: _serve(me()))
+
+    def _serve_end(self) -> None:
+        if self._server:
+            self._server.close()
+            self._server = None
+
+    def _address(self, notice: Notice) -> Notice:
+        """@notice with the address of this rank's server."""
+        if not self._server:
+            return notice
+        host, port = self._server.where
+        return notice._replace(address=int.from_bytes(socket.inet_aton(host), "little"), port=port)
+
+    def _offer(self) -> None:
+        """In a round, before its result is applied: copies the state if another rank asks for it."""
+        # DDP builds its buckets anew after the first round.
+        if self._transfer and self._since_join:
+            self._transfer.offer(self._position, self._rounds)
+
+    def _position(self) -> Dict[str, Any]:
+        """What a rank must know to continue here: the job's round, steps of the model, names of the parameters in each bucket."""
+        name = {id(p): n for n, p in self._transfer.parameters().items()}
+        return {"round": self.worker.info().round, "rounds": self._rounds,
+                "layout": [[name[id(p)] for p in b.parameters] for b in self._layout]}
+
+    def _at_rest(self) -> Optional[Tuple[int, Dict[str, Any]]]:
+        """Called by the server's thread: the position between two rounds, None in a round or in step()."""
+        if self._in_round or self._in_step or self._stale or self._since_join < 2 or time.monotonic() < self._last_end + REST_S:
+            return None
+        return self._rounds, self._position()
+
+    def _become_stale(self, e: Error, started: List[Started], requests: List[Any]) -> bool:
+        """@e has ended a round: True if the state of another rank helps; then this round's gradients are zeros."""
+        if e.errno != errno.ESTALE or not self._transfer or not self._preamble.peers:
+            return False
+        self._worker.drain(requests)
+        for s in started:
+            s.tensor.zero_()
+            if s.future and not s.future.done():
+                s.future.set_result(s.tensor)
+        self._round, self._requests, self._carried = [], [], None
+        self._stale, self._in_round = True, False
+        return True
+
+    def _boundary(self) -> None:
+        """At a step boundary: joins, and gets the state of another rank, if they are due."""
+        if not self._transfer or self._in_body or self._failed:
+            return
+        if not self._worker:
+            parameters = list(self._transfer.parameters().values())
+            self._join(sum(p.numel() for p in parameters if p.requires_grad), len(parameters))
+            if self._worker.info().round > 0:
+                self._join_late()
+        elif self._stale:
+            at = self.worker.info().round
+            found = self._fetch(self._preamble.peers, at + 1, f"is too far behind, in round {at}")
+            if not found:
+                raise self._failed
+            self.worker.set_round(found["round"])
+            self._adopt(found)
+
+    def _join_late(self) -> None:
+        """The job has had rounds: takes part in the preamble of one, which says where the other ranks are."""
+        with self._absent.wait(self.worker.info().round) as wait:
+            call = wait(self._preamble.start(self._address(Notice(0, flags=JOINING))))
+        counted = self._preamble.check(call)
+        peers = {w: p for w, p in self._preamble.peers.items() if w in counted}
+        found = self._fetch(peers, call.round, "has joined late") if peers else None
+        self._failed = None
+        if not found:
+            self._log(f"no other rank has a model of round {call.round}: this rank continues with its own, of {self._rounds} steps")
+            self._carried = call, counted
+            return
+        if found["round"] == call.round:
+            self._carried = call, counted
+        else:
+            self.worker.round_done()
+            self.worker.set_round(found["round"])
+        self._adopt(found)
+
+    def _fetch(self, peers: Dict[int, Tuple[str, int]], round: int, why: str) -> Optional[Dict[str, Any]]:
+        """The state of one of @peers, of @round or later, loaded into this rank's objects; None: sets _failed."""
+        me, reasons = self.worker.info().worker, {}
+        for attempt in range(FETCH_TRIES):
+            for w, where in sorted(peers.items(), key=lambda p: -self._preamble.seen[p[0]]):
+                try:
+                    found = fetch(where, self._token)
+                    if found["round"] >= round:
+                        self._transfer.load(found)
+                        self._log(f"rank {me} {why}: it has the model of rank {w} now, of {found['rounds']} steps (round {found['round']})")
+                        return found
+                    reasons[w] = f"is in round {found['round']} itself"
+                except Unavailable as e:
+                    reasons[w] = str(e)
+                except ValueError as e:
+                    self._failed = Error(errno.EPROTO, f"this rank ({me}) {why}, and cannot use the state of rank {w}: {e}")
+                    raise self._failed from e
+            time.sleep(0.2)
+        self._failed = Error(errno.ESTALE, f"this rank ({me}) {why}, and no other rank gave it its model: " +
+                             ("; ".join(f"rank {w}: {r}" for w, r in sorted(reasons.items())) or "none is known"))
+        return None
+
+    def _adopt(self, found: Dict[str, Any]) -> None:
+        """Continues at the round of the state @found, which is loaded."""
+        parameters = self._transfer.parameters()
+        layout = []
+        for names in found["layout"]:
+            of = [parameters[n] for n in names]
+            layout.append(Bucket(of, sum(p.numel() for p in of)))
+        if self._layout and self._places(self._layout) != self._places(layout):
+            self._layout_move(self._places(self._layout), self._places(layout))
+        if not self._layout or self._places(self._layout) != self._places(layout):
+            self._adopted, self._settled = True, 0
+            self._layout_use(layout)
+        self._ahead += found["rounds"] - self._rounds
+        self._rounds = found["rounds"]
+        self._preamble.skipped()
+        self._stale = False
+        self._fetched += 1
+
+
+class BeforeForward:
+    """Of the model's forward: a step boundary.  Copies of the model have none."""
+
+    def __init__(self, state: Optional[Recovery] = None):
+        self._state = weakref.ref(state) if state else lambda: None
+
+    def __call__(self, module: Any, _inputs: Any) -> None:
+        state = self._state()
+        if state and module.training and torch.is_grad_enabled() and not state._in_round:
+            state._boundary()
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> "BeforeForward":
+        return BeforeForward()
+
+    def __reduce__(self) -> Tuple:
+        return BeforeForward, ()
+
+
+def _serve(state: Optional[Recovery]) -> Dict[str, Any]:
+    """The state of this rank, for another one."""
+    if not state or not state._transfer or state._failed or state._stale:
+        raise Unavailable("it is too far behind itself, or has failed")
+    return state._transfer.take(state._at_rest)
