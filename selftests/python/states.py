@@ -250,9 +250,9 @@ def case_update_raises():
     """A function for the step that raises: in a round that was lost, and in any other."""
     class Full(Exception):
         pass
-    for lost in (False, True):
+    for lost, error in ((False, Full), (True, Full), (False, KeyboardInterrupt)):
         with hooked(net(3, 50), FASTEST) as (ddp, state):
-            what = f"step() raises in a round that was {'lost' if lost else 'computed'}"
+            what = f"step() raises {error.__name__} in a round that was {'lost' if lost else 'computed'}"
             dist.barrier()
             if RANK != 3:
                 for i in state.steps(5, step=lambda: None):
@@ -266,20 +266,20 @@ def case_update_raises():
                 calls.append(state.round)
                 # DDP builds its buckets anew in the second step.
                 if len(calls) == (3 if lost else 2):
-                    raise Full("no space")
+                    raise error("no space")
             try:
                 for i in state.steps(5, step=update):
                     x = loss_of(ddp, i)
                     until(lambda: not lost or i != 1 or state.behind >= 2)
                     x.backward()
-            except (Full, OSError, RuntimeError) as e:
+            except (Full, KeyboardInterrupt, OSError, RuntimeError) as e:
                 raised = f"{type(e).__name__}: {e}"
             try:
                 loss_of(ddp, 0).backward()
             except (OSError, RuntimeError) as e:
                 after = str(e)
-            point("no space" in raised and (("step() raised" in raised) == lost) and "step() raised Full (no space)" in after,
-                  f"{what}: the loop ends with it, and later ones with a sentence", f"{raised}; {after}")
+            point("no space" in raised and (("step() raised" in raised) == lost) and f"step() raised {error.__name__} (no space)" in after and
+                  not state._in_step, f"{what}: the loop ends with it, and later ones with a sentence", f"{raised}; {after}")
             dist.barrier()
     try:
         new_state(FASTEST).steps(5, step=lambda: None, accumulate=0)

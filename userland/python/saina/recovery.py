@@ -88,8 +88,9 @@ class Recovery:
                 "layout": [[name[id(p)] for p in b.parameters] for b in self._layout]}
 
     def _at_rest(self) -> Optional[Tuple[int, Dict[str, Any]]]:
-        """Called by the server's thread: the position between two rounds, None in a round or in step()."""
-        if self._in_round or self._in_step or self._stale or self._since_join < 2 or time.monotonic() < self._last_end + REST_S:
+        """Called by the server's thread: the position between two rounds, None in a round, in step() or of a State that has failed."""
+        if self._in_round or self._in_step or self._failed or self._stale or self._since_join < 2 or \
+                time.monotonic() < self._last_end + REST_S:
             return None
         return self._rounds, self._position()
 

@@ -428,20 +428,22 @@ class State(Recovery):
         try:
             self._step(step)
         except Exception as e:
-            raise self._step_failed(e) from e
+            raise self._failed from e
         self._lost += 1
         return True
 
     def _step(self, step: Callable[[], Any]) -> None:
+        """Calls step().  If it raises anything, Ctrl-C included, this State has failed."""
         self._in_step = True
-        step()
-        self._in_step = False
-
-    def _step_failed(self, e: Exception) -> Error:
-        """step() raised @e: marks this State as failed."""
-        self._failed = Error(errno.ECANCELED, f"step() raised {type(e).__name__} ({e}) in round {self._rounds - 1}: the model of this rank "
-                                              "may lack that round, which the others have; restart this rank")
-        return self._failed
+        try:
+            step()
+        except BaseException as e:
+            # Set before _in_step is reset: the server's thread must not copy this model.
+            self._failed = Error(errno.ECANCELED, f"step() raised {type(e).__name__} ({e}) in round {self._rounds - 1}: the model of this rank "
+                                                  "may lack that round, which the others have; restart this rank")
+            raise
+        finally:
+            self._in_step = False
 
     def steps(self, batches: Union[int, Iterable[T]], step: Callable[[], Any], accumulate: int = 1) -> Iterator[T]:
         """Yields the batches that this rank has to compute, and calls step() after each round.
@@ -486,11 +488,7 @@ class State(Recovery):
             if self._rounds > before + 1:
                 raise Error(errno.EINVAL, f"a batch of steps() had {self._rounds - before} backwards with an all-reduce: one is a "
                                           "round, and step() follows each (no_sync() for the others)")
-            try:
-                self._step(step)
-            except Exception as e:
-                self._step_failed(e)
-                raise
+            self._step(step)
         # The last round may have been one that this rank was too late for.
         if not begun:
             self._boundary()
