@@ -21,8 +21,8 @@ struct saina_core {
 
 struct saina_core_table {
 	struct saina_job *job[SAINA_JOBS_MAX];
-	/* the change in the making; too large for a kernel stack */
-	struct saina_job next;
+	/* too large for a kernel stack: the change in the making; a smaller job, to be proposed */
+	struct saina_job next, fit;
 	struct saina_job_conf conf_old, conf_new;
 };
 
@@ -54,7 +54,7 @@ void saina_core_notify(struct saina_core *c, int cmd, const struct saina_job *jo
 /* memory.c */
 void saina_job_memory(struct saina_job *job);
 void saina_job_fit(const struct saina_core *c, struct saina_job *job, __u64 has);
-int saina_job_room(struct saina_core *c, struct saina_job *job, __u64 has, unsigned int attr,
+int saina_job_room(struct saina_core *c, const struct saina_job *job, __u64 has, unsigned int attr,
 		   struct saina_core_err *err);
 
 /* check.c: 0, or a refusal in @err and its errno */

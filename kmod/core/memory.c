@@ -101,47 +101,44 @@ void saina_job_fit(const struct saina_core *c, struct saina_job *job, __u64 has)
 }
 
 /* The same job, as it would fit: with a smaller ring, else in larger messages, too. */
-static int refuse_with_command(const struct saina_core *c, struct saina_job *job, __u64 room,
+static int refuse_with_command(const struct saina_core *c, const struct saina_job *job, __u64 room,
 			       struct saina_core_err *err)
 {
-	const __u64 memory = job->memory;
-	const __u32 payload = job->payload, segments = job->segments;
-	int fits;
+	struct saina_job *fit = &c->t->fit;
 
-	saina_job_fit(c, job, 0);
-	if (job->memory > room && payload != SAINA_ELEMS_MAX) {
-		job->payload = SAINA_ELEMS_MAX;
-		job->segments = saina_div(job->elements + job->payload - 1, job->payload);
-		saina_job_memory(job);
+	*fit = *job;
+	saina_job_fit(c, fit, 0);
+	if (fit->memory > room && fit->payload != SAINA_ELEMS_MAX) {
+		fit->payload = SAINA_ELEMS_MAX;
+		fit->segments = saina_div(fit->elements + fit->payload - 1, fit->payload);
+		saina_job_memory(fit);
 	}
-	fits = job->memory <= room;
-	if (fits)
-		saina_refuse(err, -EDQUOT, SAINA_A_JOB_ELEMENTS,
-			     "the job needs %llu MiB, it may take %llu; this fits: saina job add %s "
-			     "elements %llu workers %u ring %u%s",
-			     saina_mib(memory), saina_mib(room), job->name,
-			     (unsigned long long)job->elements, job->workers, job->ring,
-			     job->payload != payload ? " payload 2048" : "");
-	job->payload = payload;
-	job->segments = segments;
-	job->ring = job->ring_most;
-	job->memory = memory;
-	return fits;
+	if (fit->memory > room)
+		return 0;
+	return saina_refuse(err, -EDQUOT, SAINA_A_JOB_ELEMENTS,
+			    "the job needs %llu MiB, it may take %llu; this fits: saina job add %s "
+			    "elements %llu workers %u ring %u%s",
+			    saina_mib(job->memory), saina_mib(room), fit->name,
+			    (unsigned long long)fit->elements, fit->workers, fit->ring,
+			    fit->payload != job->payload ? " payload 2048" : "");
 }
 
 /*
  * The limits of memory; @has: bytes of the job that are among those of all jobs already.  A job
  * that is added, and could be smaller, is refused with the command that fits.
  */
-int saina_job_room(struct saina_core *c, struct saina_job *job, __u64 has, unsigned int attr,
+int saina_job_room(struct saina_core *c, const struct saina_job *job, __u64 has, unsigned int attr,
 		   struct saina_core_err *err)
 {
 	__u64 room = memory_room(c, has);
+	int ret = 0;
 
 	if (job->memory <= room)
 		return 0;
-	if (attr == SAINA_A_JOB_ELEMENTS && refuse_with_command(c, job, room, err))
-		return -EDQUOT;
+	if (attr == SAINA_A_JOB_ELEMENTS)
+		ret = refuse_with_command(c, job, room, err);
+	if (ret)
+		return ret;
 	if (job->memory > c->limits.memory_job)
 		return saina_refuse(err, -EDQUOT, attr,
 				    "the job needs %llu MiB, the limit is %llu MiB a job: saina "
