@@ -7,100 +7,9 @@
 #include <limits.h>
 #include "lib/frame.h"
 #include "lib/tap.h"
-#include "oracle.h"
+#include "harness.h"
 #include "ledger.h"
 #include "recompute.h"
-
-#define E	64	/* elements */
-
-static struct oracle o;
-static struct oracle_out out;
-static struct saina_global g = { .mac = { 2, 0, 0, 0, 0, 1 } };
-
-static void job_make(struct saina_job_conf *c, unsigned int workers, unsigned int segments,
-		     const struct saina_policy *p)
-{
-	static uint32_t generation;
-
-	memset(c, 0, sizeof(*c));
-	c->generation = ++generation;
-	c->job = 3;
-	c->state = SAINA_JOB_RUNNING;
-	c->elem = SAINA_ELEM_INT32;
-	c->payload = E;
-	c->segments = segments;
-	c->pool = 4;
-	c->ring = 2;
-	c->sign_words = SAINA_SIGN_WORDS(E, 1);
-	c->group = htonl(SAINA_GROUP_BASE | 3);
-	c->policy = *p;
-	for (unsigned int w = 0; w < workers; w++) {
-		struct saina_binding *b = &c->worker[w];
-
-		c->active |= 1ull << w;
-		b->ifindex = 1;
-		b->ip = htonl(0x0a000101 + w);
-		b->udp_port = htons(5000 + w);
-		b->session = 100 + w;
-		b->mac[5] = w;
-		b->mac[0] = 2;
-		b->flags = SAINA_BIND_BOUND;
-	}
-	oracle_job_publish(&o, c, 0);
-}
-
-static struct saina_hdr *answer(void)
-{
-	return (struct saina_hdr *)(out.frame + FRAME_HDR);
-}
-
-static int32_t answer_elem(unsigned int i)
-{
-	int32_t v;
-
-	memcpy(&v, out.frame + FRAME_PAYLOAD + 4 * i, 4);
-	return v;
-}
-
-/* Worker @w sends a message; @v is in every element. */
-static int send_msg_at(const struct saina_job_conf *c, int type, unsigned int w, uint32_t round,
-		       uint32_t segment, int exponent, int32_t v)
-{
-	uint8_t f[FRAME_MAX];
-	int32_t payload[E];
-	struct saina_hdr h = {
-		.version = SAINA_PROTO_VERSION, .type = type, .elem = SAINA_ELEM_INT32,
-		.job = c->job, .session = c->worker[w].session, .round = round,
-		.segment = segment, .count = E, .worker = w, .exponent = exponent,
-	};
-	unsigned int len;
-
-	for (int i = 0; i < E; i++)
-		payload[i] = v;
-	len = frame_make(f, &g, &c->worker[w], &h, payload, sizeof(payload));
-	oracle_packet(&o, f, len, 1, &out);
-	return out.verdict;
-}
-
-static int send_msg(const struct saina_job_conf *c, int type, unsigned int w, uint32_t round,
-		    uint32_t segment, int32_t v)
-{
-	return send_msg_at(c, type, w, round, segment, 7, v);
-}
-
-static int grad(const struct saina_job_conf *c, unsigned int w, uint32_t r, uint32_t s, int32_t v)
-{
-	return send_msg(c, SAINA_MSG_GRAD, w, r, s, v);
-}
-
-static bool answered(int verdict, uint8_t flags, uint64_t mask, int32_t sum)
-{
-	return verdict == ORACLE_REDIRECT && answer()->type == SAINA_MSG_RESULT &&
-	       answer()->flags == flags && answer()->mask == mask &&
-	       answer()->contributors == oracle_popcount(mask) && answer_elem(0) == sum &&
-	       answer_elem(E - 1) == sum && frame_udp_sum(out.frame) == 0xffff &&
-	       frame_sum(out.frame + FRAME_IP, 20, 0) == 0xffff;
-}
 
 static void test_fastest(void)
 {
@@ -152,82 +61,6 @@ static void test_death(void)
 	tap_ok(answered(grad(&c, 0, 1, 0, 1) == ORACLE_DROP ? grad(&c, 1, 1, 0, 1) : -1, 0, 3, 2) &&
 	       answer()->k == 2, "members: the next round waits for the live workers");
 	tap_ok(oracle_popcount(o.job[3].rt.members) == 2 && o.job[3].rt.k == 2, "members: members and k follow a death");
-}
-
-/* Worker @w asks about round @round. */
-static int ask(const struct saina_job_conf *c, unsigned int w, uint32_t round)
-{
-	struct saina_ask body = {};
-	struct saina_hdr h = {
-		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_ASK, .elem = SAINA_ELEM_INT32,
-		.job = c->job, .session = c->worker[w].session, .round = round, .worker = w,
-	};
-	uint8_t f[FRAME_MAX];
-	unsigned int len = frame_make(f, &g, &c->worker[w], &h, &body, sizeof(body));
-
-	oracle_packet(&o, f, len, 1, &out);
-	return out.verdict;
-}
-
-/* Workers 0 and 1 of three do round @r, if that opens. */
-static bool two_do(const struct saina_job_conf *c, uint32_t r)
-{
-	return grad(c, 0, r, 0, 1) == ORACLE_DROP && out.reason < 0 &&
-	       answered(grad(c, 1, r, 0, 1), 0, 3, 2);
-}
-
-static bool is_held(const struct saina_job_conf *c, uint32_t r)
-{
-	return grad(c, 0, r, 0, 1) == ORACLE_DROP && out.reason == SAINA_C_LEAD &&
-	       o.job[3].rt.next_round == r;
-}
-
-static void test_lead(void)
-{
-	struct saina_policy p = { .seq = 1, .mode = SAINA_POLICY_FASTEST, .late = 1, .k = 2, .lead = 3 };
-	const struct saina_job_rt *rt = &o.job[3].rt;
-	struct saina_job_conf c;
-
-	job_make(&c, 3, 1, &p);
-	tap_ok(two_do(&c, 0) && two_do(&c, 1) && two_do(&c, 2) && two_do(&c, 3),
-	       "lead: rounds open up to lead ahead of a worker that sends nothing");
-	tap_ok(is_held(&c, 4) && rt->behind == 4 && o.job[3].wcount[0].c[SAINA_C_LEAD] == 1,
-	       "lead: the next round does not open");
-	tap_ok(ask(&c, 1, 4) == ORACLE_REDIRECT && answer()->mask == 4 && ask(&c, 1, 3) == ORACLE_REDIRECT &&
-	       !answer()->mask, "lead: the answer to ASK names the worker, of that round only");
-	grad(&c, 2, 1, 0, 1);
-	tap_ok(answer()->type == SAINA_MSG_STALE && is_held(&c, 4), "lead: a stale gradient is no progress");
-	grad(&c, 2, 2, 0, 1);
-	tap_ok(answer()->flags & SAINA_F_LATE && two_do(&c, 4) && two_do(&c, 5) && !rt->behind,
-	       "lead: with a late gradient of the worker the job goes on");
-	tap_ok(is_held(&c, 6) && ask(&c, 2, 7) == ORACLE_REDIRECT && is_held(&c, 6) &&
-	       ask(&c, 2, 5) == ORACLE_REDIRECT && two_do(&c, 6) && rt->at[2] == 5,
-	       "lead: an ASK is progress, but of no round that cannot open yet");
-	tap_ok(two_do(&c, 7) && two_do(&c, 8) && is_held(&c, 9) && grad(&c, 2, 9, 0, 1) == ORACLE_DROP &&
-	       out.reason < 0, "lead: the worker that is behind may open the round itself");
-	grad(&c, 0, 9, 0, 1);
-	tap_ok(two_do(&c, 10) && two_do(&c, 11) && two_do(&c, 12) && is_held(&c, 13), "lead: and is waited for again");
-	c.active = 3;
-	oracle_job_publish(&o, &c, 0);
-	tap_ok(two_do(&c, 13) && two_do(&c, 14), "lead: a dead worker holds nobody up");
-	c.active = 7;
-	oracle_job_publish(&o, &c, 0);
-	tap_ok(two_do(&c, 15) && two_do(&c, 16) && two_do(&c, 17) && two_do(&c, 18) && is_held(&c, 19) &&
-	       rt->at[2] == 15, "lead: a worker that joins begins with the next round");
-	c.policy = p;
-	c.policy.seq = 2;
-	c.policy.lead = SAINA_LEAD_NONE;
-	oracle_job_publish(&o, &c, 0);
-	tap_ok(two_do(&c, 19) && two_do(&c, 20), "lead: none is no bound");
-	c.policy.seq = 3;
-	c.policy.lead = 0;
-	oracle_job_publish(&o, &c, 0);
-	ask(&c, 2, 20);
-	tap_ok(two_do(&c, 21) && is_held(&c, 22), "lead: by default one round with a ring of two");
-	c.policy.seq = 4;
-	c.policy.mode = SAINA_POLICY_BSP;
-	oracle_job_publish(&o, &c, 0);
-	tap_ok(grad(&c, 0, 22, 0, 1) == ORACLE_DROP && out.reason < 0, "lead: BSP has none");
 }
 
 static void test_sfcd(void)
@@ -603,7 +436,7 @@ int main(void)
 	oracle_init(&o, &g);
 	test_fastest();
 	test_death();
-	test_lead();
+	oracle_test_lead();
 	test_sfcd();
 	test_shift();
 	test_exponents();
