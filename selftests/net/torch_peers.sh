@@ -21,10 +21,11 @@ run_case() {
 		job bsp id 0 elements 200000 workers 4 token s3cret
 		job fastest id 1 elements 200000 workers 4 token s3cret policy fastest:k=3,lead=none
 		job two id 2 elements 200000 workers 4 token s3cret policy fastest:k=2,lead=none
+		job open id 3 elements 200000 workers 4 policy fastest:k=3,lead=none
 		ranks 4 "$TOP/selftests/python/peers.py" "$name"
 		check "$name: all ranks end well" wait_all $((240 + 3 * ${ROUNDS:-40}))
 		points peers
-		for job in bsp fastest two; do
+		for job in bsp fastest two open; do
 			saina job del "$job" >/dev/null
 		done
 	done
@@ -48,7 +49,7 @@ killed() {
 	saina job del fastest >/dev/null
 }
 
-read -ra cases <<<"${1:-far two unfit checkpoint lasting killed_steps killed_plain}"
+read -ra cases <<<"${1:-far open two unfit checkpoint lasting killed_steps killed_plain}"
 for name in "${cases[@]}"; do
 	case $name in
 	killed_*) killed "${name#killed_}" ;;

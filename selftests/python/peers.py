@@ -15,9 +15,10 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 import ranks
 import saina.torch
+from saina import peer_state
 from ranks import OUT, RANK, loss_of, net, new_state, point, same_everywhere, until
 
-BSP, FASTEST, TWO = 0, 1, 2
+BSP, FASTEST, TWO, OPEN = 0, 1, 2, 3
 numbers = itertools.count()
 
 
@@ -99,6 +100,27 @@ def case_far():
         point(len(set(lrs)) == 1, f"far, {form}: so are the schedulers", str(lrs))
         dist.barrier()
         state.close()
+
+
+def case_open():
+    """A job without a token: the ranks share a secret by their process group."""
+    said = []
+    ddp, training, state = begin(OPEN, token=None, log=said.append)
+    stay_behind(state, ddp, training, "steps")
+    found = [None] * 4
+    dist.all_gather_object(found, (state.round, state.fetched, state._secret))
+    point([f[0] for f in found] == [60] * 4 and found[3][1] > 0 and len({f[2] for f in found}) == 1 and len(found[0][2]) == 32,
+          "open: without a token rank 3 gets the state of another rank by the secret of the process group", str(found))
+    point(same_everywhere(ddp)[0], "open: all models are the same", same_everywhere(ddp)[1])
+    refused = []
+    for secret in ("", "s3cret"):
+        try:
+            peer_state.fetch(state._server.where, secret)
+        except peer_state.Unavailable as e:
+            refused.append(str(e))
+    point(refused == ["the token is another one"] * 2, "open: whoever is not of the process group is refused", str(refused))
+    dist.barrier()
+    state.close()
 
 
 def case_two():

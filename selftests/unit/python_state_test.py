@@ -8,12 +8,14 @@ Skipped where python3 has no torch.
 import contextlib
 import hmac
 import http.client
+import io
 import json
 import os
 import socket
 import struct
 import sys
 import threading
+import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 sys.dont_write_bytecode = True
@@ -26,7 +28,9 @@ except ImportError:
     sys.exit(0)
 
 # pylint: disable=wrong-import-position
-from saina.peer_state import Server, Unavailable, fetch
+from saina import peer_state
+from saina.membership import group_secret
+from saina.peer_state import Server, Unavailable, Unfit, fetch, fetch_any
 from saina.state_format import decode, encode
 
 count = bad = 0
@@ -191,44 +195,169 @@ def handshake():
         answers = [get(where, path)[0] for path in ("/state", "/state?nonce=x&mine=c&mac=" + mac("s3cret", b"state", b"x", b"c"), "/", "/../state")]
         nonce = get(where, "/nonce")[1].decode()
         answers.append(get(where, f"/state?nonce={nonce}&mine=d&mac=" + mac("s3cret", b"state", nonce.encode(), b"c"))[0])
-        point(answers == [403] * 5 and len(served) == 2, "no nonce, a nonce of one's own, other paths and another client's nonce are refused",
-              answers)
+        nonce = get(where, "/nonce")[1].decode()
+        answers.append(get(where, f"/state?nonce={nonce}&mine=d&mac=%C3%A4")[0])
+        point(answers == [403] * 6 and len(served) == 2,
+              "no nonce, a nonce of one's own, other paths, another client's nonce and a HMAC of other letters are refused", answers)
 
 
-def impostor(answer_of):
-    """A server that does not know the token: answer_of(path) is (mac, body).  Yields its address and port."""
-    listening = socket.create_server(("127.0.0.1", 0))
+def peer(state):
+    """A peer that gives any nonce; state(connection) answers the request for its state.  Returns its address and port, and a
+    list of the times at which its state was asked for."""
+    listening, asked = socket.create_server(("127.0.0.1", 0)), []
+
+    def answer(connection):
+        with connection:
+            request = b""
+            while b"\r\n\r\n" not in request:
+                request += connection.recv(65536)
+            if request.startswith(b"GET /nonce"):
+                connection.sendall(head_of(32) + b"00" * 16)
+            else:
+                asked.append(time.monotonic())
+                state(connection)
 
     def serve():
-        with listening:
-            for _ in range(2):
-                connection = listening.accept()[0]
-                with connection:
-                    request = b""
-                    while b"\r\n\r\n" not in request:
-                        request += connection.recv(65536)
-                    head, content = answer_of(request.split()[1].decode())
-                    connection.sendall(f"HTTP/1.0 200 OK\r\nContent-Length: {len(content)}\r\nX-Saina-Mac: {head}\r\n\r\n".encode() + content)
+        while True:
+            threading.Thread(target=answer, args=listening.accept()[:1], daemon=True).start()
     threading.Thread(target=serve, daemon=True).start()
-    return listening.getsockname()
+    return listening.getsockname(), asked
+
+
+def head_of(length, head=""):
+    return f"HTTP/1.0 200 OK\r\nContent-Length: {length}\r\nX-Saina-Mac: {head}\r\n\r\n".encode("latin-1")
+
+
+def impostor(head, content):
+    """A server that does not know the token, and answers @content with the HMAC @head."""
+    return peer(lambda connection: connection.sendall(head_of(len(content), head) + content))[0]
 
 
 def impostors():
     state = encode({"weight": torch.zeros(4)})
     for what, head in (("no HMAC", ""), ("an HMAC of another token", mac("other", b"body", b"", state)),
-                       ("an HMAC that is not ASCII-hex", "zz" * 32)):
-        where = impostor(lambda path, head=head: ("", b"00" * 16) if path == "/nonce" else (head, state))
-        said = unavailable(where, "s3cret")
+                       ("an HMAC that is not ASCII-hex", "zz" * 32), ("an HMAC that is not ASCII", "\xe4" * 64)):
+        said = unavailable(impostor(head, state), "s3cret")
         point("not made with the job's token" in said, f"a peer that answers with {what} is refused", said)
     # An answer to another request, made with the token.
-    where = impostor(lambda path: ("", b"00" * 16) if path == "/nonce" else (mac("s3cret", b"body", b"0" * 32, state), state))
-    said = unavailable(where, "s3cret")
+    said = unavailable(impostor(mac("s3cret", b"body", b"0" * 32, state), state), "s3cret")
     point("not made with the job's token" in said, "an answer that was made for another request is refused", said)
+
+
+def group():
+    """The secret of a process group of one rank."""
+    point(group_secret(3, 1) == "", "without a process group there is no secret")
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    found = [group_secret(job, workers) for job, workers in ((3, 1), (3, 1), (4, 1), (3, 2))]
+    torch.distributed.destroy_process_group()
+    point(len(found[0]) == 32 and found[0] == found[1] != found[2] and found[3] == "",
+          "a process group of all ranks of a job has one secret for it, a smaller one has none", found)
+
+
+def reset(connection):
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def half(connection):
+    connection.sendall(head_of(2000) + bytes(1000))
+
+
+def silent(_):
+    time.sleep(30)
+
+
+def slow(connection):
+    with contextlib.suppress(OSError):
+        connection.sendall(head_of(10000))
+        while True:
+            connection.sendall(b"x")
+            time.sleep(0.02)
+
+
+def take(peers):
+    """fetch_any() of @peers; only the model "ours" fits.  Returns the rank or the error, and the models of the states."""
+    seen = []
+
+    def use(state):
+        seen.append(state["model"])
+        if state["model"] != "ours":
+            raise ValueError("weight of the model is (3,) on this rank and (4,) on the other one")
+    try:
+        return fetch_any(peers, "s3cret", use), seen
+    except (Unavailable, Unfit) as e:
+        return e, seen
+
+
+def peers_that_fail():
+    peer_state.NONCE_S, peer_state.STATE_S, was = 0.5, 0.5, (peer_state.NONCE_S, peer_state.STATE_S, peer_state._PAUSE_S)
+    peer_state._PAUSE_S = 0.05
+    bad = [peer(state) for state in (reset, half, silent, slow)]
+    peers = [(w, where) for w, (where, _) in enumerate(bad)]
+    servers = [Server("127.0.0.1", "s3cret", lambda model=model: {"model": model}) for model in ("theirs", "theirs", "ours")]
+    other, another, good = [(w, server.where) for w, server in zip((4, 5, 6), servers)]
+
+    taken, seen = take(peers + [other, good])
+    point(taken == 6 and seen == ["theirs", "ours"] and [len(asked) for _, asked in bad] == [1] * 4,
+          "peers that reset, close after half, never answer, are too slow, or have another model: the next one's state is taken", taken)
+    for _, asked in bad:
+        asked.clear()
+    began = time.monotonic()
+    taken, seen = take(peers + [other])
+    took, said = time.monotonic() - began, str(taken)
+    point(isinstance(taken, Unavailable) and [part.split(":")[0] for part in said.split("; ")] == [f"rank {w}" for w in range(5)] and
+          "rank 0: ConnectionResetError" in said and "rank 1: it broke off after 1000 of 2000 bytes" in said and
+          "rank 2: it has not answered for 0.5 s" in said and "rank 3: it is too slow" in said and "rank 4: weight of the model" in said,
+          "if no peer gives its state, the reason of each is named", said)
+    asked = [len(asked) for _, asked in bad]
+    point(asked == [peer_state.TRIES, peer_state.TRIES, 1, 1] and seen == ["theirs"] and took < 25,
+          "... after a bounded number of requests: one to peers that are silent, slow or of another model", f"{asked} {seen} {took:.1f} s")
+    pauses = [b - a for a, b in zip(bad[0][1], bad[0][1][1:])]
+    point(all(pause >= 0.05 * 2 ** i for i, pause in enumerate(pauses)), "... with pauses that double", pauses)
+    taken, seen = take([other, another])
+    point(isinstance(taken, Unfit) and str(taken).count("weight of the model") == 2 and seen == ["theirs"] * 2,
+          "if no peer's model fits, that is another error", taken)
+    point("none is known" in str(take([])[0]), "without peers there is a sentence, too", take([])[0])
+    states = [{"model": "ours"}, Unavailable("it was at no step boundary"), Unavailable("it was at no step boundary")]
+
+    def later():
+        state = states.pop()
+        if isinstance(state, Unavailable):
+            raise state
+        return state
+    servers.append(Server("127.0.0.1", "s3cret", later))
+    taken, _ = take([(1, servers[-1].where)])
+    point(taken == 1 and not states, "a peer that has no state yet is asked again", taken)
+    for server in servers:
+        server.close()
+    peer_state.NONCE_S, peer_state.STATE_S, peer_state._PAUSE_S = was
+
+
+def client_that_resets():
+    """It asks for a large state and reads none of it: the server's rank has no traceback on its terminal."""
+    server, said = Server("127.0.0.1", "s3cret", lambda: {"weight": torch.zeros(1 << 22)}), io.StringIO()
+    ended = threading.Event()
+    with contextlib.redirect_stderr(said):
+        shutdown = server._http.shutdown_request
+        server._http.shutdown_request = lambda request: (shutdown(request), ended.set())
+        nonce = get(server.where, "/nonce")[1].decode()
+        ended.wait(30)
+        ended.clear()
+        with socket.create_connection(server.where) as client:
+            reset(client)
+            client.sendall(f"GET /state?nonce={nonce}&mine=c&mac={mac('s3cret', b'state', nonce.encode(), b'c')} HTTP/1.0\r\n\r\n".encode())
+            client.recv(1)
+        good = ended.wait(30)
+    point(good and not said.getvalue(), "a client that resets the connection while it is served leaves no traceback", said.getvalue())
+    point(fetch(server.where, "s3cret")["weight"].numel() == 1 << 22, "... and the next one is served")
+    server.close()
 
 
 round_trips()
 malformed()
 handshake()
 impostors()
+group()
+peers_that_fail()
+client_that_resets()
 print(f"1..{count}")
 sys.exit(bool(bad))

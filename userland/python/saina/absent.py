@@ -12,6 +12,7 @@ import time
 from typing import Any, Callable, List, Optional
 
 from ._lib import Error
+from .membership import group_store
 from .preamble import Preamble
 from .worker import Call, Request, Worker
 
@@ -19,15 +20,6 @@ from .worker import Call, Request, Worker
 _PUBLISH_S, _REPORT_S = 2, 12
 #: Seconds between checks of a rank that waits.
 _POLL_S = 0.2
-
-
-def _store() -> Any:
-    """The store of the process group, or None."""
-    try:
-        from torch.distributed import distributed_c10d
-        return distributed_c10d._get_default_store()
-    except Exception:       # not a public function: this version of torch lacks it
-        return None
 
 
 def _ranks(ranks: List[int]) -> str:
@@ -146,7 +138,7 @@ class _Wait:
 
     def _waiting_ranks(self) -> Optional[List[int]]:
         """The ranks that wait, after some seconds; None: not known."""
-        store, a = _store(), self._absent
+        store, a = group_store(), self._absent
         # The digest distinguishes jobs that had the same id.
         key = f"saina/{a.worker.info().job}/{self._round}/{a.preamble.digest:08x}/"
         if store:

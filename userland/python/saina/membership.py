@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""Which State of this process is in which job: at most one for each job."""
+"""Which State of this process is in which job: at most one for each job; and what its process group shares."""
 
 import errno
 import gc
 import os
+import secrets
 import threading
 import weakref
 from typing import Any, Dict, NamedTuple, Optional
@@ -64,3 +65,24 @@ def register(state: Any, membership: Membership) -> None:
 def unregister(state: Any) -> None:
     with _lock:
         _members.pop(state, None)
+
+
+def group_store() -> Any:
+    """The store of the process group, or None."""
+    try:
+        from torch.distributed import distributed_c10d
+        return distributed_c10d._get_default_store()
+    except Exception:       # not a public function: this version of torch lacks it, or there is no process group
+        return None
+
+
+def group_secret(job: int, workers: int) -> str:
+    """A random text that the ranks of the process group have in common for @job; "": it does not span @workers ranks."""
+    store = group_store()
+    if not store or torch.distributed.get_world_size() < workers:
+        return ""
+    try:
+        # The first rank's stays.
+        return str(store.compare_set(f"saina/state/{job}", "", secrets.token_hex(16)).decode())
+    except RuntimeError:    # the rank that has the store has ended
+        return ""

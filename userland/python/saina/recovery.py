@@ -12,13 +12,13 @@ import torch
 from ._lib import Error
 from .absent import Absent
 from .buckets import Bucket, Started
-from .peer_state import Server, Unavailable, address_towards, fetch, token_of
+from .membership import group_secret
+from .peer_state import Server, Unavailable, Unfit, address_towards, fetch_any, token_of
 from .preamble import JOINING, Notice, Preamble
 from .transfer import REST_S, Transfer
 from .worker import Call, Worker, environment
 
-#: How often each peer is asked for its state.
-FETCH_TRIES = 5
+_NO_SECRET = "the ranks have neither a token nor a process group in common: `saina job set JOB token TOKEN', and SAINA_TOKEN"
 
 
 class Recovery:
@@ -50,6 +50,7 @@ class Recovery:
     def _recovery_init(self) -> None:
         self._transfer: Optional[Transfer] = None
         self._server: Optional[Server] = None
+        self._secret = ""                   # by which ranks prove that they are of this training; "": there is none
         self._stale = False                 # too far behind: the state of another rank is due
         self._fetched = 0
         self._ahead = 0                     # rounds of the model whose batches steps() has not dropped yet
@@ -57,11 +58,15 @@ class Recovery:
         self._carried: Optional[Tuple[Call, List[int]]] = None      # the preamble of the present round, if it is over
 
     def _serve_begin(self) -> None:
-        if self._transfer:
-            me = weakref.ref(self)
-            self._token = token_of(self._join_args["token"], self._join_args["token_file"])
-            self._server = Server(address_towards(self._join_args["aggregator"] or environment()[0]), self._token,
+        if not self._transfer:
+            return
+        me, info = weakref.ref(self), self.worker.info()
+        self._secret = token_of(self._join_args["token"], self._join_args["token_file"]) or group_secret(info.job, info.workers)
+        if self._secret:
+            self._server = Server(address_towards(self._join_args["aggregator"] or environment()[0]), self._secret,
                                   lambda: _serve(me()))
+        else:
+            self._log(f"rank {info.worker} does not serve its model, and cannot get that of another rank: {_NO_SECRET}")
 
     def _serve_end(self) -> None:
         if self._server:
@@ -95,7 +100,7 @@ class Recovery:
         return self._rounds, self._position()
 
     def _become_stale(self, e: Error, started: List[Started], requests: List[Any]) -> bool:
-        """@e has ended a round: True if the state of another rank helps; then this round's gradients are zeros."""
+        """@e has ended a round: True if the state of another rank may help; then this round's gradients are zeros."""
         if e.errno != errno.ESTALE or not self._transfer or not self._preamble.peers:
             return False
         self._worker.drain(requests)
@@ -119,8 +124,6 @@ class Recovery:
         elif self._stale:
             at = self.worker.info().round
             found = self._fetch(self._preamble.peers, at + 1, f"is too far behind, in round {at}")
-            if not found:
-                raise self._failed
             self.worker.set_round(found["round"])
             self._adopt(found)
 
@@ -130,12 +133,11 @@ class Recovery:
             call = wait(self._preamble.start(self._address(Notice(0, flags=JOINING))))
         counted = self._preamble.check(call)
         peers = {w: p for w, p in self._preamble.peers.items() if w in counted}
-        found = self._fetch(peers, call.round, "has joined late") if peers else None
-        self._failed = None
-        if not found:
+        if not peers:
             self._log(f"no other rank has a model of round {call.round}: this rank continues with its own, of {self._rounds} steps")
             self._carried = call, counted
             return
+        found = self._fetch(peers, call.round, "has joined late")
         if found["round"] == call.round:
             self._carried = call, counted
         else:
@@ -143,27 +145,31 @@ class Recovery:
             self.worker.set_round(found["round"])
         self._adopt(found)
 
-    def _fetch(self, peers: Dict[int, Tuple[str, int]], round: int, why: str) -> Optional[Dict[str, Any]]:
-        """The state of one of @peers, of @round or later, loaded into this rank's objects; None: sets _failed."""
-        me, reasons = self.worker.info().worker, {}
-        for attempt in range(FETCH_TRIES):
-            for w, where in sorted(peers.items(), key=lambda p: -self._preamble.seen[p[0]]):
-                try:
-                    found = fetch(where, self._token)
-                    if found["round"] >= round:
-                        self._transfer.load(found)
-                        self._log(f"rank {me} {why}: it has the model of rank {w} now, of {found['rounds']} steps (round {found['round']})")
-                        return found
-                    reasons[w] = f"is in round {found['round']} itself"
-                except Unavailable as e:
-                    reasons[w] = str(e)
-                except ValueError as e:
-                    self._failed = Error(errno.EPROTO, f"this rank ({me}) {why}, and cannot use the state of rank {w}: {e}")
-                    raise self._failed from e
-            time.sleep(0.2)
-        self._failed = Error(errno.ESTALE, f"this rank ({me}) {why}, and no other rank gave it its model: " +
-                             ("; ".join(f"rank {w}: {r}" for w, r in sorted(reasons.items())) or "none is known"))
-        return None
+    def _fetch(self, peers: Dict[int, Tuple[str, int]], round: int, why: str) -> Dict[str, Any]:
+        """The state of one of @peers, of @round or later, loaded into this rank's objects.  Raises Error."""
+        me, found = self.worker.info().worker, {}
+
+        def use(state: Dict[str, Any]) -> None:
+            if not {"round", "rounds", "layout", "objects"} <= set(state):
+                raise ValueError("a state of another version of saina")
+            if state["round"] < round:
+                raise Unavailable(f"it is in round {state['round']} itself")
+            self._transfer.load(state)
+            found.update(state)
+        try:
+            if not self._secret:
+                raise Unavailable(_NO_SECRET)
+            w = fetch_any(sorted(peers.items(), key=lambda p: -self._preamble.seen[p[0]]), self._secret, use)
+        except Unfit as e:
+            self._failed = Error(errno.EPROTO, f"this rank ({me}) {why}, and cannot use the state of {e}.  All ranks must give State() the same "
+                                               "model, optimizer and extra")
+            raise self._failed from e
+        except Unavailable as e:
+            self._failed = Error(errno.ESTALE, f"this rank ({me}) {why}, and no other rank gave it its model: {e}.  Restart this rank; if no other "
+                                               "rank has a model either, restart all from a checkpoint")
+            raise self._failed from e
+        self._log(f"rank {me} {why}: it has the model of rank {w} now, of {found['rounds']} steps (round {found['round']})")
+        return found
 
     def _adopt(self, found: Dict[str, Any]) -> None:
         """Continues at the round of the state @found, which is loaded."""
