@@ -29,6 +29,8 @@ $(call test,net/swaps,full,host,600,selftests/net/swaps.sh)
 $(call test,net/swaps-tc,full,host,600,env SAINA_TEST_HOOK=tc selftests/net/swaps.sh)
 # k that goes down again: gradient descent with a learning rate that drops.
 $(call test,net/sfcd_down,full,host,600,selftests/net/sfcd_down.sh)
+# It waits for time-outs.
+$(call test,net/hung,full,host,400,selftests/net/hung.sh)
 # The Python package, with numpy arrays and with torch tensors.
 $(call test,net/python,quick,host,400,selftests/net/python.sh numpy quick)
 $(call test,net/python,full,host,600,selftests/net/python.sh)
@@ -70,7 +72,7 @@ $(call test,net/vm_workers_tc,full,host,900,selftests/net/vm_workers_tc.sh)
 # to join in time), demo (demo_vm_test.sh is that) and vm_workers (starts VMs itself).
 net-vm = $(call test,net/$(1),$(2),$(3),1500,selftests/module/with_module.sh selftests/net/$(1).sh)
 $(foreach t,agent basic loss policy sfcd,$(call net-vm,$(t),full,vm))
-$(foreach t,death backend join slowpath hostile ctrl_fields shm_server,$(call net-vm,$(t),full,6.12))
+$(foreach t,death backend join slowpath hostile ctrl_fields shm_server hung,$(call net-vm,$(t),full,6.12))
 $(foreach t,delay ports jobs generic foreign,$(call net-vm,$(t),full,6.1))
 
 # clsact is what 6.1 has.

@@ -86,8 +86,8 @@ static int probe_backend(struct saina_ctl *agent)
 	backend = backend_of(agent);
 	saina_ctl_set_timeout(agent, SAINA_CTL_TIMEOUT_MS);
 	if (!backend)
-		fprintf(stderr, "saina: note: sainad at %s does not answer; this is what the kernel knows\n",
-			saina_ctl_peer(agent));
+		fprintf(stderr, "saina: note: %s; this is what the kernel knows\n",
+			saina_ctl_error(agent));
 	return backend;
 }
 

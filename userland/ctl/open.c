@@ -13,6 +13,7 @@
 
 #include "ctl/priv.h"
 
+#define CONNECT_S 3 /* for connect(), which waits while an agent that hangs has its queue full */
 
 static char open_error[512];
 
@@ -93,6 +94,7 @@ err_close:
 static int socket_open(struct saina_ctl *ctl, const char *path)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	struct timeval wait = { .tv_sec = CONNECT_S };
 	int ret;
 
 	if (strlen(path) >= sizeof(sun.sun_path))
@@ -104,6 +106,7 @@ static int socket_open(struct saina_ctl *ctl, const char *path)
 	ctl->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (ctl->fd < 0)
 		return -errno;
+	setsockopt(ctl->fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
 	while (connect(ctl->fd, (void *)&sun, sizeof(sun))) {
 		if (errno == EINTR)
 			continue;
@@ -130,6 +133,11 @@ static void open_error_set(int err, const char *path, bool chosen)
 	case -EPERM:
 		snprintf(open_error, sizeof(open_error),
 			 "not allowed to talk to the control plane at %s: run this as root", path);
+		return;
+	case -EAGAIN:
+		snprintf(open_error, sizeof(open_error),
+			 "sainad at %s has accepted no connection for %d s: " SILENT, path,
+			 CONNECT_S);
 		return;
 	case -EPROTOTYPE:
 		what = "it is not a control socket of sainad";

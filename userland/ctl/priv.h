@@ -19,6 +19,10 @@ struct notification {
 	struct nlmsghdr nlh;	/* and what follows it */
 };
 
+/* What to do about an agent that does not answer. */
+#define SILENT	"it is stopped, overloaded or hangs.  Its log may say why; killed and started again, " \
+		"it goes on with its jobs"
+
 struct saina_ctl {
 	int fd;
 	bool kernel;

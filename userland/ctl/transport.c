@@ -25,6 +25,15 @@ static long now_ms(void)
 	return ts.tv_sec * 1000L + ts.tv_nsec / 1000000;
 }
 
+static int fail_silent(struct saina_ctl *ctl)
+{
+	if (ctl->kernel)
+		return saina_ctl_fail(ctl, -ETIMEDOUT, "the kernel has not answered for %d s",
+				      ctl->timeout_ms / 1000);
+	return saina_ctl_fail(ctl, -ETIMEDOUT, "sainad at %s has not answered for %d s: " SILENT,
+			      ctl->peer, ctl->timeout_ms / 1000);
+}
+
 /* Receives one datagram.  @deadline: in units of now_ms(), negative: none. */
 static int ctl_recv(struct saina_ctl *ctl, long deadline)
 {
@@ -49,8 +58,7 @@ static int ctl_recv(struct saina_ctl *ctl, long deadline)
 			return saina_ctl_fail(ctl, -errno, "waiting for %s: %s", ctl->peer,
 					      strerror(errno));
 		if (!ret)
-			return saina_ctl_fail(ctl, -ETIMEDOUT, "%s did not answer in time",
-					      ctl->peer);
+			return fail_silent(ctl);
 		n = recvmsg(ctl->fd, &msg, 0);
 		if (n < 0 && errno == ENOBUFS) {
 			ctl->lost = true;
