@@ -214,6 +214,18 @@ static void test_catch_up_deaf(void **state)
 	catch_up(true);
 }
 
+/* The next result that @s hears of names @worker, as the one that is up to date. */
+static void assert_counted(struct saina *s, uint32_t round, int worker)
+{
+	struct saina_job_info info = { .size = sizeof(info) };
+
+	do {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		assert_int_equal(saina_info(s, &info), 0);
+	} while (info.counted_round != round);
+	assert_int_equal(info.counted, 1 << worker);
+}
+
 /* Too far behind: said so, nothing lost, and on at another round. */
 static void test_stale(void **state)
 {
@@ -237,12 +249,18 @@ static void test_stale(void **state)
 	assert_memory_equal(res, own, sizeof(res));
 	assert_int_equal(saina_info(s[1], &info), 0);
 	assert_int_equal(info.next_round, 9);
-	assert_int_equal(saina_set_round(s[1], info.next_round), 0);
-	member_fill(buf, 1, 9);
+	assert_int_equal(info.counted, 0);
+	agg_hold_multicast(a, 1, false);
+	alone(s[0], 0, 9, &call);
+	assert_counted(s[1], 9, 0);
+	assert_int_equal(saina_set_round(s[1], 10), 0);
+	member_fill(buf, 1, 10);
 	for (int j = 0; j < N; j++)
 		own[j] += buf[j];
 	assert_int_equal(saina_allreduce(s[1], buf, N, SAINA_INT32, SAINA_SUM, &call), 0);
-	assert_int_equal(call.round, 9);
+	assert_int_equal(call.round, 10);
+	assert_counted(s[1], 10, 1);
+	assert_counted(s[0], 10, 1);
 	assert_int_equal(call.mask_all, 2);
 	assert_memory_equal(buf, own, sizeof(buf));
 	member_close_all(a, s, 2);

@@ -45,6 +45,8 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 		.part = job->part,
 		.parts = job->parts,
 		.behind = s->round.flow.held,
+		.counted = s->round.ps.on ? 0 : s->round.newest_counted,
+		.counted_round = s->round.newest_round,
 	};
 	ret = copy_out(info, &i, sizeof(i));
 	if (ret)

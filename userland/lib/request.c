@@ -30,7 +30,8 @@ int saina_stale_error(struct saina *s)
 			s->round.flow.known_next - 1);
 	return saina_error(s, -ESTALE,
 			   "the results of round %u are gone (the aggregator keeps %u rounds): "
-			   "get the model from another worker, then saina_set_round()",
+			   "get the model from another worker (saina_info() has those that were "
+			   "counted last), then saina_set_round()",
 			   s->round.flow.round, s->session.job.ring);
 }
 

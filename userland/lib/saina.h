@@ -109,6 +109,9 @@ struct saina_opts {
  *	divides by their number.  Read it before each round: it changes soon after the policy
  * @behind: mask of the live workers that are so many rounds behind that round @round does not begin
  *	(the policy's lead), as last heard; 0: it has begun, or waits for none of them
+ * @counted, @counted_round: mask of the workers that were counted in round @counted_round, the
+ *	newest of which this worker has heard a result: each of them that is in @active, too, has the
+ *	model that a worker needs whose call has returned -ESTALE.  0: none yet, or the job has steps
  */
 struct saina_job_info {
 	size_t		size;
@@ -124,6 +127,8 @@ struct saina_job_info {
 	enum saina_type	type;		/* of the elements on the wire */
 	int		part, parts;	/* coded policy: see above; else 0 */
 	uint64_t	behind;
+	uint64_t	counted;
+	uint32_t	counted_round;
 };
 
 /**

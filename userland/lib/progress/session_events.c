@@ -93,6 +93,9 @@ void saina_session_rx(struct saina *s, const struct saina_hdr *h, uint64_t now)
 		break;
 	case SAINA_SESSION_BEGINS:
 		saina_flow_begin(f, j->job.first_round, j->job.formed, now);
+		/* Results of an earlier data path may have been of later rounds. */
+		if (j->job.formed)
+			s->round.newest_round = s->round.newest_counted = 0;
 		break;
 	case SAINA_SESSION_RESUMES:
 		resume(s, now);

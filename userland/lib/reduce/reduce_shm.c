@@ -44,6 +44,7 @@ static bool take_result_in_place(struct saina_round *r, const struct saina_outpu
 	saina_round_decode(r, segment, h, b + 1);
 	if (!saina_shm_output_holds(b, round))
 		return true;
+	saina_round_heard(r, h);
 	saina_flow_result(&r->flow, round, segment, now);
 	saina_round_account(r, segment, h, false);
 	saina_round_segment_over(r, segment, now);

@@ -214,10 +214,23 @@ void saina_round_lose(struct saina_round *r, uint32_t segment, bool counted, uin
 	segment_done(r, q, now);
 }
 
+void saina_round_heard(struct saina_round *r, const struct saina_hdr *h)
+{
+	uint32_t round = le32toh(h->round);
+
+	if (round < r->newest_round)
+		return;
+	if (round > r->newest_round)
+		r->newest_counted = 0;
+	r->newest_round = round;
+	r->newest_counted |= le64toh(h->mask);
+}
+
 void saina_round_result(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	uint32_t round = le32toh(h->round), segment = le32toh(h->segment);
 
+	saina_round_heard(r, h);
 	if (h->flags & SAINA_F_LATE)
 		r->stats.late_answers++;
 	/* Results that all workers get, of this round or a later one, have the present policy. */

@@ -25,6 +25,8 @@ void saina_round_assign(struct saina_round *r, const struct saina_req *q);
 struct saina_req *saina_round_request(const struct saina_round *r, uint32_t segment);
 /* The result of @segment was taken, or is lost. */
 void saina_round_segment_over(struct saina_round *r, uint32_t segment, uint64_t now);
+/* A result of any round: notes who was counted in the newest. */
+void saina_round_heard(struct saina_round *r, const struct saina_hdr *h);
 /* A RESULT that saina_session_check() has accepted. */
 void saina_round_result(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
 /* Takes the result of a segment of the present round. */

@@ -70,6 +70,8 @@ struct saina_ps {
  * @closed: the trainer waits for what it has submitted, and submits nothing more in this step
  * @act: actions of @flow that were not sent yet, because a batch has messages of one length
  * @acts: how many
+ * @newest_round: the newest round of which a result has come
+ * @newest_counted: mask of the workers that were counted in it; 0: none has come
  * @submitted: elements submitted in this round
  * @prev_submitted: elements submitted in the previous round
  * @sizes: for size_mismatch.h
@@ -87,6 +89,8 @@ struct saina_round {
 	bool	any_finished, closed;
 	struct saina_act act[SAINA_ASK_SEGMENTS];
 	size_t	acts;
+	uint32_t newest_round;
+	uint64_t newest_counted;
 	uint64_t submitted, prev_submitted;
 	struct saina_size_check sizes;
 	struct saina_stats stats;

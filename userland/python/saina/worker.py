@@ -54,6 +54,9 @@ class Info(NamedTuple):
     parts: int
     #: mask of live workers so many rounds behind that round @round does not begin (lead), as last heard
     behind: int
+    #: mask of the workers that were counted in round @counted_round, the newest that this worker has heard a result of
+    counted: int
+    counted_round: int
 
 
 class Call(NamedTuple):
