@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 import ranks
 import saina.torch
-from saina import peer_state
+from saina import peer_state, recovery
 from ranks import OUT, RANK, loss_of, net, new_state, point, same_everywhere, until
 
 BSP, FASTEST, TWO, OPEN = 0, 1, 2, 3
@@ -119,6 +119,18 @@ def case_open():
         except peer_state.Unavailable as e:
             refused.append(str(e))
     point(refused == ["the token is another one"] * 2, "open: whoever is not of the process group is refused", str(refused))
+    dist.barrier()
+    state.close()
+    # As with a process group of its own for each rank.
+    recovery.group_secret, was, said = lambda *_: "", recovery.group_secret, []
+    dist.barrier()
+    ddp, training, state = begin(OPEN, token=None, log=said.append)
+    for i in state.steps(4, step=training.step):
+        loss_of(ddp, i).backward()
+    point(state.round == 4 and not state._server and not state._preamble.peers and
+          sum("does not serve its model" in line and "saina job set JOB token" in line for line in said) == 1,
+          "open: with neither a token nor a secret a rank trains, serves nothing, and says what to do", str(said))
+    recovery.group_secret = was
     dist.barrier()
     state.close()
 

@@ -30,6 +30,7 @@ except ImportError:
 # pylint: disable=wrong-import-position
 from saina import peer_state
 from saina.membership import group_secret
+from saina.recovery import Recovery
 from saina.peer_state import Server, Unavailable, Unfit, fetch, fetch_any
 from saina.state_format import decode, encode
 
@@ -254,6 +255,23 @@ def group():
           "a process group of all ranks of a job has one secret for it, a smaller one has none", found)
 
 
+def at_rest():
+    """Is a State that has no round at present copied?"""
+    state = Recovery()
+    state._recovery_init()
+    state._position = lambda: {"round": 5}
+    idle = {"_in_round": False, "_in_step": False, "_failed": None, "_stale": False, "_since_join": 2, "_last_end": 0.0, "_rounds": 7}
+
+    def rest(**how):
+        vars(state).update(idle, **how)
+        return state._at_rest()
+    busy = {"_in_round": True, "_in_step": True, "_failed": Unavailable("step() raised"), "_stale": True, "_since_join": 1,
+            "_last_end": time.monotonic()}
+    copied = [k for k, v in busy.items() if rest(**{k: v})]
+    point(rest() == (7, {"round": 5}) and not copied,
+          "a State is copied at rest, but not in a round, in step(), when it has failed, is too far behind or has just begun", copied)
+
+
 def reset(connection):
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -357,6 +375,7 @@ malformed()
 handshake()
 impostors()
 group()
+at_rest()
 peers_that_fail()
 client_that_resets()
 print(f"1..{count}")
