@@ -18,4 +18,4 @@ class Gloo(Group):
             self.spawn(self.lab.inside(rank, self.program("bench-gloo"), self.socket_path, str(rank),
                                        str(self.ranks), "eth0", store))
         self.greet()
-        self.lab.check_cubic()
+        self.lab.check_tcp()

@@ -39,6 +39,9 @@ class Lab:
     long as no contender is measured with another setting.
     """
 
+    aggregator = f"{NET}.1"
+    subnet = f"{NET}.0/24"
+
     def __init__(self, place, agent: bool):
         # The test suite's runs find what belongs to them by name.
         self.name = f"{os.environ.get('SAINA_TEST_RUN', '')}bench{secrets.token_hex(3)}"
@@ -71,10 +74,19 @@ class Lab:
         """What to execute to run a command there."""
         return ["nsenter", f"--net=/run/netns/{self.namespace(worker)}", "--", *command]
 
+    @property
+    def share(self) -> str:
+        """The agent's socket for shared memory."""
+        return f"/run/saina-lab/{self.name}/run/share"
+
+    def saina(self, *words: str) -> str:
+        """The output of the saina command, which asks this lab's agent."""
+        return run(*self.inside(None, os.path.join(BUILD, "saina"), "-s", f"/run/saina-lab/{self.name}/control", *words))
+
     def set_cubic(self) -> None:
         """TCP in the lab uses cubic, whatever the host's default is."""
         for w in range(self.place.workers):
-            run("ip", "-n", self.namespace(w), "route", "replace", f"{NET}.0/24", "dev", "eth0", "proto", "kernel",
+            run("ip", "-n", self.namespace(w), "route", "replace", self.subnet, "dev", "eth0", "proto", "kernel",
                 "scope", "link", "src", f"{NET}.{10 + w}", "congctl", "cubic")
 
     def set_link(self, link: str) -> None:
@@ -98,8 +110,9 @@ class Lab:
         """Restores the state in which the lab was built."""
         self.set_gro(self.agent)
 
-    def check_cubic(self) -> None:
-        said = run(*self.inside(0, "ss", "-Htin", "dst", f"{NET}.0/24"))
+    def check_tcp(self) -> None:
+        """Called while a peer has its connections."""
+        said = run(*self.inside(0, "ss", "-Htin", "dst", self.subnet))
         details = [line for line in said.splitlines() if "rtt:" in line]
         if not details or not all("cubic" in line.split() for line in details):
             raise BenchError("TCP does not use cubic in the lab, so the peers would not be at their best: "

@@ -4,14 +4,11 @@
 import os
 
 from group import Group
-from lab import NET
 
 # btl self,tcp: nothing but TCP, though all are on one machine.
 SETTINGS = {
     "pml": "ob1",
     "btl": "self,tcp",
-    "btl_tcp_if_include": f"{NET}.0/24",
-    "oob_tcp_if_include": f"{NET}.0/24",
     "coll_tuned_use_dynamic_rules": "1",
     "plm_rsh_agent": os.path.join(os.path.dirname(os.path.realpath(__file__)), "rsh"),
     "plm_rsh_no_tree_spawn": "1",
@@ -28,11 +25,15 @@ class OpenMPI(Group):
         with open(hosts, "w", encoding="utf-8") as f:
             f.writelines(f"{self.lab.namespace(rank)} slots=1\n" for rank in range(self.ranks))
         # What it does by itself where it can see that ranks outnumber cores.
-        settings = {**SETTINGS, "mpi_yield_when_idle": str(int(self.ranks > (os.cpu_count() or 1))),
+        settings = {**SETTINGS, "btl_tcp_if_include": self.lab.subnet, "oob_tcp_if_include": self.lab.subnet,
+                    "mpi_yield_when_idle": str(int(self.ranks > (os.cpu_count() or 1))),
                     "orte_tmpdir_base": self.folder}
         self.spawn(self.lab.inside(None, "mpirun", "--allow-run-as-root", "--hostfile", hosts, "-np", str(self.ranks),
                                    "--map-by", "node", "--bind-to", "none",
                                    *(w for key, value in settings.items() for w in ("--mca", key, value)),
-                                   self.program("bench-openmpi"), self.socket_path))
+                                   *self.rank_command()))
         self.greet()
-        self.lab.check_cubic()
+        self.lab.check_tcp()
+
+    def rank_command(self) -> list[str]:
+        return [self.program("bench-openmpi"), self.socket_path]

@@ -7,7 +7,7 @@ import re
 import time
 
 from group import Group
-from lab import NET, BenchError, run
+from lab import BenchError
 
 STOCK = 212992		# net.core.rmem_max of an untuned Debian
 
@@ -21,23 +21,19 @@ class Saina(Group):
         self.elements = elements
         self.advised = advised
         self.reference = reference
+        self.job_name = "reference" if reference else "advised" if advised else "stock"
         self.job: dict = {}
         super().__init__(lab, folder)
 
-    def saina(self, *words: str) -> str:
-        return run(*self.lab.inside(None, self.program("saina"), "-s", f"/run/saina-lab/{self.lab.name}/control", *words))
-
     def start(self) -> None:
-        name = "reference" if self.reference else "advised" if self.advised else "stock"
         # The longest time allowed, so that no worker is declared dead on an overloaded machine.
-        self.saina("job", "add", name, "elements", str(self.elements), "workers", str(self.ranks),
+        self.lab.saina("job", "add", self.job_name, "elements", str(self.elements), "workers", str(self.ranks),
                    "policy", "bsp", "dead", "65535", *(["by-reference"] if self.reference else []))
-        self.job = json.loads(self.saina("-j", "job", "show", name))[0]
-        buffers = max(STOCK, self.advice()) if self.advised else STOCK
-        environment = {**os.environ, "SAINA_SHARE": f"/run/saina-lab/{self.lab.name}/run/share"}
+        self.job = json.loads(self.lab.saina("-j", "job", "show", self.job_name))[0]
+        environment = {**os.environ, "SAINA_SHARE": self.lab.share}
         for rank in range(self.ranks):
             self.spawn(self.lab.inside(rank, self.program("bench-saina"), self.socket_path, str(rank),
-                                       str(self.ranks), f"{NET}.1", str(self.job["id"]), str(buffers)), env=environment)
+                                       str(self.ranks), self.lab.aggregator, str(self.job["id"]), str(self.buffers())), env=environment)
         self.greet()
         if self.hello["relayed"] != "0":
             raise BenchError("libsaina: results come by the slow path, so there is nothing to measure: "
@@ -45,9 +41,13 @@ class Saina(Group):
         if self.reference:
             self.check_reference()
 
+    def buffers(self) -> int:
+        """net.core.rmem_max that the workers' sockets get."""
+        return max(STOCK, self.advice()) if self.advised else STOCK
+
     def advice(self) -> int:
         """net.core.rmem_max that `saina doctor' asks for, in bytes."""
-        found = [said["found"] for said in json.loads(self.saina("-j", "doctor")) if said["check"] == "rmem"]
+        found = [said["found"] for said in json.loads(self.lab.saina("-j", "doctor")) if said["check"] == "rmem"]
         takes = re.search(r" takes ([0-9]+)", found[0] if found else "")
         if not takes:
             raise BenchError(f"saina doctor says nothing of receive buffers: {found}")
@@ -56,7 +56,7 @@ class Saina(Group):
     def check_reference(self) -> None:
         deadline = time.monotonic() + 10
         while True:
-            said = json.loads(self.saina("-j", "job", "show", "reference"))[0]["reference"]
+            said = json.loads(self.lab.saina("-j", "job", "show", self.job_name))[0]["reference"]
             if said == "in use":
                 return
             if time.monotonic() > deadline:
