@@ -32,10 +32,11 @@ static const struct {
 	{ "limits",	tool_limits,	"how many jobs and how much memory" },
 	{ "monitor",	tool_monitor,	"changes and events as they happen" },
 	{ "top",	tool_top,	"jobs and workers as they go, on a terminal" },
+	{ "bench",	tool_bench,	"what an all-reduce costs on this bridge, beside Gloo and MPI" },
 	{ "doctor",	tool_doctor,	"what is wrong with this host and how to fix it" },
 };
 
-static const char objects_list[] = "job, worker, port, policy, slot, stats, limits, monitor, top, doctor";
+static const char objects_list[] = "job, worker, port, policy, slot, stats, limits, monitor, top, bench, doctor";
 
 static void usage(FILE *to)
 {

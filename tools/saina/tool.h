@@ -48,6 +48,7 @@ int monitor_arrivals(const struct tool *t, struct args *a);
 
 int tool_monitor(const struct tool *t, struct args *a);
 int tool_top(const struct tool *t, struct args *a);
+int tool_bench(const struct tool *t, struct args *a);
 int tool_doctor(const struct tool *t, struct args *a);
 
 /* ---- connect.c: whom to talk to; on failure prints why and returns NULL ---- */

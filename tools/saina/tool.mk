@@ -5,10 +5,21 @@ TOOL_SRC = $(sort $(wildcard tools/saina/*.c))
 $(B)/saina: $(call objs,$(TOOL_SRC)) $(B)/libsainactl.a $(B)/libsainanet.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(call objs,$(TOOL_SRC)) $(B)/libsainanet.a $(CTL_LIBS) -ljansson -lconfig -lncursesw -ltinfo -lm
 
-ALL += $(B)/saina
+# What `saina bench' runs: a part of `make bench'.
+BENCH_HOST := $(addprefix tools/bench/,$(addsuffix .py,host host_lab host_report peer group lab measure openmpi saina strain) rsh)
+
+$(B)/bench:
+	@mkdir -p $(B)
+	ln -sfn $(abspath tools/bench) $@
+
+ALL += $(B)/saina $(B)/bench $(B)/bench-saina
 
 install: install-saina
-install-saina: $(B)/saina
+install-saina: $(B)/saina $(B)/bench-saina
+	install -d $(DESTDIR)$(PREFIX)/lib/saina/bench
+	install -m 644 $(filter %.py,$(BENCH_HOST)) $(DESTDIR)$(PREFIX)/lib/saina/bench/
+	install -m 755 $(filter-out %.py,$(BENCH_HOST)) $(DESTDIR)$(PREFIX)/lib/saina/bench/
+	install -m 755 $(B)/bench-saina $(DESTDIR)$(PREFIX)/lib/saina/
 	install -D -m 755 $(B)/saina $(DESTDIR)$(PREFIX)/sbin/saina
 	install -D -m 644 tools/completion/saina.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/saina

@@ -1,0 +1,246 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""saina bench: what an all-reduce costs on this bridge, by messages, by reference, and by peers.
+
+The saina command starts this and says which bridge its agent has.  host_lab.py makes the workers,
+and the rest is that of `make bench': the same programs, turns and checks."""
+
+import argparse
+import importlib.util
+import json
+import math
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from types import SimpleNamespace
+
+sys.dont_write_bytecode = True
+# pylint: disable=wrong-import-position
+import host_report as report
+from group import Group
+from host_lab import HostLab, spoken
+from lab import BenchError
+from measure import BOTH, Cell, Series
+from openmpi import OpenMPI
+from saina import Saina
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+TURNS = 2
+STEPS = ("ssp", "asp", "grouped")
+KEYS = ("workers", "policy", "seconds")
+
+
+class HostSaina(Saina):
+    def __init__(self, lab: HostLab, folder: str, elements: int, reference: bool):
+        super().__init__(lab, folder, elements, reference=reference)
+        self.job_name = f"{lab.name}-{'reference' if reference else 'messages'}"
+
+    def buffers(self) -> int:
+        with open("/proc/sys/net/core/rmem_max", encoding="ascii") as f:
+            return int(f.read())
+
+
+class TorchGloo(Group):
+    name = "gloo"
+
+    def start(self) -> None:
+        store = os.path.join(self.folder, "store")
+        if os.path.exists(store):
+            os.unlink(store)
+        for rank in range(self.ranks):
+            self.spawn(self.lab.inside(rank, sys.executable, os.path.join(HERE, "peer.py"), "gloo", self.socket_path,
+                                       str(rank), str(self.ranks), "eth0", store))
+        self.greet()
+
+
+class PythonMPI(OpenMPI):
+    def rank_command(self) -> list[str]:
+        return [sys.executable, os.path.join(HERE, "peer.py"), "mpi", self.socket_path]
+
+
+class Progress:
+    """On a terminal one line that is overwritten."""
+
+    def __init__(self):
+        self.where, self.began = "", time.monotonic()
+
+    def __call__(self, what: str) -> None:
+        if sys.stderr.isatty():
+            print(f"\r\033[K[{time.monotonic() - self.began:.0f} s] {self.where}{what}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+class Bench:
+    """What a run has made, and what it has found."""
+
+    def __init__(self, a: argparse.Namespace):
+        self.a = a
+        self.progress = Progress()
+        self.undo: list = []
+        self.left_out: dict[str, str] = {}
+        self.rows: list[dict] = []
+        self.lab = HostLab(a.bridge, a.workers, [a.tool], a.control, a.ovsdb)
+
+    def start(self, thing):
+        self.undo.append(thing)
+        thing.start()
+        return thing
+
+    def stop_all(self) -> None:
+        self.progress("removing what was made")
+        while self.undo:
+            self.undo.pop().stop()
+        self.progress.clear()
+
+    def start_peer(self, name: str, make) -> list[Series]:
+        self.progress(f"{name} starts")
+        try:
+            return [Series(name, self.start(make()), report.ALGORITHM.get(name, "-"), gro=(True,) if name in report.OURS else BOTH)]
+        except BenchError as e:
+            self.undo.pop().stop()
+            self.left_out[name] = " ".join(spoken(e).split())
+            return []
+
+    def start_all(self, folder: str) -> list[Series]:
+        self.progress("workers are made on the bridge")
+        self.start(self.lab)
+        elements = self.a.sizes[-1] // 4
+        self.progress("by messages")
+        series = self.start_peer("messages", lambda: HostSaina(self.lab, folder, elements, False))
+        if not series:
+            raise BenchError(f"libsaina does not start: {self.left_out['messages']}")
+        series += self.start_peer("reference", lambda: HostSaina(self.lab, folder, elements, True))
+        for name, module, program, make in (("Gloo", "torch", None, TorchGloo), ("MPI", "mpi4py", "mpirun", PythonMPI)):
+            if importlib.util.find_spec(module) and (not program or shutil.which(program)):
+                series += self.start_peer(name, lambda make=make: make(self.lab, folder))
+            else:
+                self.left_out[name] = report.INSTALL[name]
+        return series
+
+    def run(self, folder: str) -> None:
+        series = self.start_all(folder)
+        cells = [Cell(self.lab.place, SimpleNamespace(size=size, strain=""), [Series(s.name, s.group, s.algorithm, gro=s.gro) for s in series],
+                      self.progress) for size in self.a.sizes]
+        # All sums first, with all workers in them: later a policy may leave some out.
+        for cell in cells:
+            self.progress.where = f"{cell.row.size} bytes, sums are checked: "
+            for s in cell.series:
+                self.progress(s.name)
+                s.group.command(f"prepare {s.algorithm} {cell.row.size}")
+                cell.verify(s)
+                s.group.command("rest")
+        if self.a.policy != "bsp":
+            for s in series:
+                if s.name in report.OURS:
+                    self.lab.saina("policy", "set", s.group.job_name, self.a.policy)
+        about = {"bridge": self.lab.bridge, "place": self.lab.text(), "hook": self.lab.hook, "mtu": self.lab.mtu,
+                 "workers": self.a.workers, "policy": self.a.policy, "cpus": os.cpu_count(), "load": round(os.getloadavg()[0], 2)}
+        self.progress.clear()
+        if not self.a.json:
+            report.print_head(about)
+        for cell in cells:
+            self.progress.where = f"{cell.row.size} bytes, "
+            found = report.rows_of(cell, cell.measure(self.a.seconds, TURNS))
+            self.rows += found
+            self.progress.clear()
+            if not self.a.json:
+                report.print_rows(found)
+        report.finish(about, self.rows, self.left_out, self.a.json, self.a.pretty)
+
+
+def number(text: str) -> float:
+    """Bytes, maybe with K, M or G behind them: powers of 1024, as saina-allreduce reads them."""
+    unit = 1024 ** ("KMG".index(text[-1].upper()) + 1) if text[-1:].upper() in ("K", "M", "G") else 1
+    return float(text[:-1] if unit > 1 else text) * unit
+
+
+def sizes_of(begin: float, end: float, factor: float) -> list[int]:
+    count = 1 + math.floor(math.log(end / begin, factor) + 1e-9)
+    return sorted({int(begin * factor ** i) // 4 * 4 for i in range(count)})
+
+
+def checked(kind, low, high, what: str):
+    def check(text: str):
+        try:
+            x = kind(text)
+        except ValueError:
+            x = math.nan
+        if not low <= x <= high:
+            raise argparse.ArgumentTypeError(f"\"{text}\": allowed is {what}")
+        return x
+    return check
+
+
+def arguments(words: list[str]) -> argparse.Namespace:
+    size = checked(number, 4, 1 << 30, "bytes from 4 to 1G, as 65536, 64K or 4M")
+    p = argparse.ArgumentParser(prog="saina bench", formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+                                usage="saina [-j] bench [workers N] [policy POLICY] [seconds S] [-b SIZE] [-e SIZE] [-f X]",
+                                description="What an all-reduce costs on this bridge, by messages and by reference, beside\n"
+                                "Gloo (python3-torch) and Open MPI (python3-mpi4py) where they are installed.\n"
+                                "The workers are namespaces on the bridge, which are removed at the end.")
+    for hidden in ("--tool", "--control", "--bridge"):
+        p.add_argument(hidden, required=True, help=argparse.SUPPRESS)
+    p.add_argument("--ovsdb", help=argparse.SUPPRESS)
+    p.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
+    p.add_argument("--pretty", action="store_true", help=argparse.SUPPRESS)
+    p.add_argument("--workers", metavar="N", default=4, type=checked(int, 2, 64, "a whole number from 2 to 64"), help="workers (4)")
+    p.add_argument("--policy", metavar="POLICY", default="bsp", help="of the job while it is timed (bsp)")
+    p.add_argument("--seconds", metavar="S", default=1, type=checked(float, 0.01, 600, "a number from 0.01 to 600"),
+                   help="of all-reduces, for each size and way (1)")
+    p.add_argument("-b", "--minbytes", metavar="SIZE", default=65536, type=size, help="of the smallest tensor (64K)")
+    p.add_argument("-e", "--maxbytes", metavar="SIZE", default=None, type=size, help="of the largest (16M)")
+    p.add_argument("-f", "--stepfactor", metavar="X", default=4, type=checked(float, 1.01, 1e6, "a number from 1.01 to 1e6"),
+                   help="from one size to the next (4)")
+    a = p.parse_args([f"--{w}" if w in KEYS else "--help" if w == "help" else w for w in words])
+    a.json |= a.pretty
+    end = a.maxbytes or max(a.minbytes, 16 << 20)
+    if end < a.minbytes:
+        p.error("-b SIZE must not be more than -e SIZE")
+    if a.policy.partition(":")[0] in STEPS:
+        p.error(f"policy {a.policy} has steps, not all-reduces: take bsp, fastest:k=K or another policy with rounds")
+    a.sizes = sizes_of(a.minbytes, end, a.stepfactor)
+    return a
+
+
+def interrupted(_signal, _frame):
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    a = arguments(sys.argv[1:])
+    if os.geteuid():
+        print("saina: bench: making workers on the bridge takes root: sudo saina bench", file=sys.stderr)
+        return 1
+    missing = [p for p in ("ip", "ethtool", "nsenter") if not shutil.which(p)]
+    if missing:
+        print(f"saina: bench: {', '.join(missing)} missing: apt install iproute2 ethtool util-linux", file=sys.stderr)
+        return 1
+    stopping = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    for s in stopping:
+        signal.signal(s, interrupted)
+    folder, status = tempfile.mkdtemp(prefix="saina-bench-"), 0
+    bench = Bench(a)
+    try:
+        bench.run(folder)
+    except KeyboardInterrupt:
+        status = 130
+    except (BenchError, OSError) as e:
+        bench.progress.clear()
+        print(f"saina: bench: {e}", file=sys.stderr)
+        status = 1
+    finally:
+        for s in stopping:
+            signal.signal(s, signal.SIG_IGN)
+        bench.stop_all()
+        shutil.rmtree(folder, ignore_errors=True)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

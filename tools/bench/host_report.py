@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The table of `saina bench', and whether it pays."""
+
+import json
+
+OURS = ("messages", "reference")
+ALGORITHM = {"MPI": "default"}
+INSTALL = {"Gloo": "not installed: apt install python3-torch", "MPI": "not installed: apt install python3-mpi4py openmpi-bin"}
+SAME = 1.1		# times as fast: less is no difference
+LINE = "{:>12} {:>10} {:>10} {:>10} {:>9} {:>9} {:>7} {:>9} {:>8}"
+
+
+def rows_of(cell, results: dict) -> list[dict]:
+    """A row for each way: bandwidths as nccl-tests define them, of 10^9 bytes a second."""
+    size, n = cell.row.size, cell.place.workers
+    peers = [r["median_ns"] for name, r in results.items() if name not in OURS]
+    best = min(peers, default=None)
+    rows = []
+    for s in cell.series:
+        r = results.get(s.name)
+        if not r:
+            continue
+        alg = size / r["median_ns"]
+        rows.append({"size": size, "count": size // 4, "type": "float", "by": s.name, "time_us": r["median_ns"] / 1000,
+                     "algbw_gbs": alg, "busbw_gbs": alg * 2 * (n - 1) / n, "wrong": 0 if r["verified"] else None,
+                     "spread": r["spread"], "rounds": r["samples"], "cpu_s_per_gb": r["cpu_s_per_gb"], "hangs": r["hangs"],
+                     "to_best_peer": best / r["median_ns"] if best and s.name in OURS else None})
+    return rows
+
+
+def print_head(about: dict) -> None:
+    print(f"# {about['place']}, {about['workers']} workers, policy {about['policy']}, {about['cpus']} processors")
+    if about["load"] > 0.3 * about["cpus"]:
+        print(f"# this host has other work (load {about['load']:g}): only large ratios mean anything")
+    print("#" + LINE.format("size", "count", "by", "time", "algbw", "busbw", "#wrong", "cpu", "to best")[1:])
+    print("#" + LINE.format("(B)", "(float)", "", "(us)", "(GB/s)", "(GB/s)", "", "(s/GB)", "peer")[1:])
+
+
+def print_rows(rows: list[dict]) -> None:
+    for r in rows:
+        print(LINE.format(r["size"], r["count"], r["by"], f"{r['time_us']:.1f}", f"{r['algbw_gbs']:.3f}", f"{r['busbw_gbs']:.3f}",
+                          "N/A" if r["wrong"] is None else r["wrong"], f"{r['cpu_s_per_gb']:.2f}",
+                          f"{r['to_best_peer']:.2f}" if r["to_best_peer"] else "-"), flush=True)
+
+
+def size_text(n: int) -> str:
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if n >= unit:
+            return f"{n / unit:.3g} {name}"
+    return f"{n} bytes"
+
+
+def span(sizes: list[int]) -> str:
+    return ", ".join(size_text(n) for n in sizes)
+
+
+def way_text(name: str) -> str:
+    return "by reference" if name == "reference" else "by messages"
+
+
+def verdict(rows: list[dict]) -> str:
+    """One sentence: does it pay here, for which tensors, how."""
+    compared = [r for r in rows if r["to_best_peer"]]
+    if not compared:
+        return "Whether it pays here cannot be said without a peer: apt install python3-torch (Gloo), or python3-mpi4py openmpi-bin"
+    sizes = sorted({r["size"] for r in compared})
+    best = {n: max((r for r in compared if r["size"] == n), key=lambda r: r["to_best_peer"]) for n in sizes}
+    pays = [n for n in sizes if best[n]["to_best_peer"] >= SAME]
+    loses = [n for n in sizes if best[n]["to_best_peer"] <= 1 / SAME]
+    ratios = [best[n]["to_best_peer"] for n in pays]
+    ways = " or ".join(dict.fromkeys(way_text(best[n]["by"]) for n in pays))
+    rest = (f"; at {span(loses)} the best peer is {min(1 / best[n]['to_best_peer'] for n in loses):.1f} to "
+            f"{max(1 / best[n]['to_best_peer'] for n in loses):.1f} times as fast") if loses else ""
+    if not pays:
+        return ("It does not pay here without stragglers" + (rest or ": it is about as fast as the best peer") +
+                "; a policy that does not wait for them may (saina-job(8))")
+    where = "at every size" if len(pays) == len(sizes) else f"at {span(pays)}"
+    return f"It pays here {where}, {ways}: {min(ratios):.1f} to {max(ratios):.1f} times as fast as the best peer{rest}"
+
+
+def finish(about: dict, rows: list[dict], left_out: dict[str, str], as_json: bool, pretty: bool) -> None:
+    sentence = verdict(rows)
+    if as_json:
+        print(json.dumps([{**about, "rows": rows, "left_out": left_out, "verdict": sentence}], indent=2 if pretty else None))
+        return
+    for name, reason in left_out.items():
+        print(f"# without {name}: {reason}")
+    print(f"{sentence}.")
