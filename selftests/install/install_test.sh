@@ -41,7 +41,7 @@ output_matches() { # ERE COMMAND...
 missing() { # of a fixed list
 	local f
 	for f in bin/saina-allreduce sbin/{saina,sainad,saina-lab} include/saina.h \
-		lib/libsaina.{a,so,so.0} lib/pkgconfig/saina.pc lib/saina/saina_{xdp,tc}{,_kmod}.bpf.o \
+		lib/libsaina.{a,so,so.0} lib/pkgconfig/saina.pc lib/saina/saina_{xdp,tc}{,_kmod}.bpf.o lib/saina/bench/{host,peer}.py lib/saina/bench-saina \
 		share/man/man8/saina{,d}.8 share/man/man3/libsaina.3 share/doc/saina/sainad.conf share/doc/saina/examples/{fit.c,ddp.py} \
 		share/saina/wireshark/saina.lua share/saina/grafana/saina.json share/saina/quickstart/{podman,common.sh} share/saina/ticker.sh; do
 		[ -e "$tmp/root$prefix/$f" ] || echo "$f"
@@ -126,6 +126,8 @@ for i in 0 1; do
 	wait "${pids[i]}"
 	point $? "installed saina-allreduce: all sums of worker $i are exact" || diag "$(tail -n 5 "$tmp/$i.out")"
 done
+check "installed saina: bench has all that it takes, and sums are right" \
+	output_matches '"wrong": 0' saina-lab exec "$lab" switch $prefix/sbin/saina -j bench workers 2 seconds 0.05 -b 4K -e 4K
 check "installed saina-lab: the lab goes down" saina-lab down "$lab"
 
 # 6. Another prefix, after a build that was not told about it

@@ -18,6 +18,8 @@ sys.path.insert(0, TOP + "/tools/bench")
 # pylint: disable=wrong-import-position
 import cpu_profile
 import group
+import host
+import host_report
 import measure
 import plan
 import report
@@ -349,6 +351,44 @@ STACKS = {
 wrong = [(kind, stack) for kind, stacks in STACKS.items() for stack in stacks if cpu_profile.kind_of(*stack) != kind]
 point(not wrong, "profile: each stack is what it stands for", wrong)
 point({name for name, _, _ in cpu_profile.KINDS} < set(STACKS), "profile: each kind of stack is tried")
+
+# --- saina bench: sizes, and the sentence ---------------------------------------------------------------
+
+
+def host_arguments(*words):
+    return host.arguments(["--tool", "t", "--control", "c", "--bridge", "b", *words])
+
+
+def host_rows(**ratios):
+    """ratios: by which our ways beat the best peer, for sizes of 1 KiB, 2 KiB, ..."""
+    return [{"size": 1024 << i, "by": by, "to_best_peer": r} for by, of in ratios.items() for i, r in enumerate(of)]
+
+
+def refused(*words):
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            host_arguments(*words)
+    except SystemExit as e:
+        return e.code, said.getvalue()
+    return 0, ""
+
+
+sizes = [host_arguments("-b", b, "-e", e, "-f", f).sizes for b, e, f in (("4", "4", "2"), ("1K", "1M", "32"), ("10", "100", "3"))]
+point(sizes == [[4], [1024, 32768, 1048576], [8, 28, 88]], "host: sizes are whole floats, from -b to -e by -f", sizes)
+point(host_arguments("workers", "7", "policy", "fastest:k=3").workers == 7, "host: keys are written as those of other commands")
+wrong = [w for w in (["-b", "1T"], ["-b", "x"], ["-b", "2M", "-e", "1M"], ["workers", "65"], ["policy", "grouped:g=2"], ["-f", "1"], ["more"])
+         if refused(*w)[0] != 2 or "saina: bench: " not in refused(*w)[1]]
+point(not wrong, "host: what makes no sense is refused with status 2 and a sentence", wrong)
+WANT = {
+    "at every size, by messages or by reference: 1.2 to 2.0 times": host_rows(messages=[1.2, .5], reference=[1, 2.0]),
+    "It pays here at 2 KiB, by reference: 3.0 times as fast as the best peer; at 1 KiB the best peer is 2.0 times as fast": host_rows(reference=[.5, 3]),
+    "It does not pay here without stragglers; at 1 KiB, 2 KiB the best peer is 2.0 to 4.0 times": host_rows(messages=[.5, .25]),
+    "It does not pay here without stragglers: it is about as fast": host_rows(messages=[1.05, .95]),
+    "cannot be said without a peer": host_rows(messages=[None]),
+}
+wrong = [(want, host_report.verdict(rows)) for want, rows in WANT.items() if want not in host_report.verdict(rows)]
+point(not wrong, "host: the sentence says where it pays, how, and where not", wrong)
 
 print(f"1..{count}")
 sys.exit(bad > 0)

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """saina bench: what an all-reduce costs on this bridge, by messages, by reference, and by peers.
 
@@ -34,8 +33,9 @@ KEYS = ("workers", "policy", "seconds")
 
 
 class HostSaina(Saina):
-    def __init__(self, lab: HostLab, folder: str, elements: int, reference: bool):
-        super().__init__(lab, folder, elements, reference=reference)
+    def __init__(self, lab: HostLab, folder: str, a: argparse.Namespace, reference: bool):
+        super().__init__(lab, folder, a.sizes[-1] // 4, reference=reference)
+        self.policy = a.policy
         self.job_name = f"{lab.name}-{'reference' if reference else 'messages'}"
 
     def buffers(self) -> int:
@@ -110,12 +110,12 @@ class Bench:
     def start_all(self, folder: str) -> list[Series]:
         self.progress("workers are made on the bridge")
         self.start(self.lab)
-        elements = self.a.sizes[-1] // 4
         self.progress("by messages")
-        series = self.start_peer("messages", lambda: HostSaina(self.lab, folder, elements, False))
+        series = self.start_peer("messages", lambda: HostSaina(self.lab, folder, self.a, False))
         if not series:
-            raise BenchError(f"libsaina does not start: {self.left_out['messages']}")
-        series += self.start_peer("reference", lambda: HostSaina(self.lab, folder, elements, True))
+            why = self.left_out["messages"]
+            raise BenchError(f"{why}; -e SIZE makes smaller tensors" if "the limit is" in why else why)
+        series += self.start_peer("reference", lambda: HostSaina(self.lab, folder, self.a, True))
         for name, module, program, make in (("Gloo", "torch", None, TorchGloo), ("MPI", "mpi4py", "mpirun", PythonMPI)):
             if importlib.util.find_spec(module) and (not program or shutil.which(program)):
                 series += self.start_peer(name, lambda make=make: make(self.lab, folder))
@@ -123,11 +123,17 @@ class Bench:
                 self.left_out[name] = report.INSTALL[name]
         return series
 
+    def set_policy(self, series: list[Series], policy: str) -> None:
+        for s in series:
+            if s.name in report.OURS and self.a.policy != "bsp":
+                self.lab.saina("policy", "set", s.group.job_name, policy)
+
     def run(self, folder: str) -> None:
         series = self.start_all(folder)
         cells = [Cell(self.lab.place, SimpleNamespace(size=size, strain=""), [Series(s.name, s.group, s.algorithm, gro=s.gro) for s in series],
                       self.progress) for size in self.a.sizes]
-        # All sums first, with all workers in them: later a policy may leave some out.
+        # All sums first, with all workers in them: the policy may leave some out.
+        self.set_policy(series, "bsp")
         for cell in cells:
             self.progress.where = f"{cell.row.size} bytes, sums are checked: "
             for s in cell.series:
@@ -135,10 +141,7 @@ class Bench:
                 s.group.command(f"prepare {s.algorithm} {cell.row.size}")
                 cell.verify(s)
                 s.group.command("rest")
-        if self.a.policy != "bsp":
-            for s in series:
-                if s.name in report.OURS:
-                    self.lab.saina("policy", "set", s.group.job_name, self.a.policy)
+        self.set_policy(series, self.a.policy)
         about = {"bridge": self.lab.bridge, "place": self.lab.text(), "hook": self.lab.hook, "mtu": self.lab.mtu,
                  "workers": self.a.workers, "policy": self.a.policy, "cpus": os.cpu_count(), "load": round(os.getloadavg()[0], 2)}
         self.progress.clear()
@@ -177,9 +180,14 @@ def checked(kind, low, high, what: str):
     return check
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str):
+        self.exit(2, f"saina: bench: {message} (saina bench help)\n")
+
+
 def arguments(words: list[str]) -> argparse.Namespace:
     size = checked(number, 4, 1 << 30, "bytes from 4 to 1G, as 65536, 64K or 4M")
-    p = argparse.ArgumentParser(prog="saina bench", formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+    p = Parser(prog="saina bench", formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
                                 usage="saina [-j] bench [workers N] [policy POLICY] [seconds S] [-b SIZE] [-e SIZE] [-f X]",
                                 description="What an all-reduce costs on this bridge, by messages and by reference, beside\n"
                                 "Gloo (python3-torch) and Open MPI (python3-mpi4py) where they are installed.\n"

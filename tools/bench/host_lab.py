@@ -22,7 +22,7 @@ ATTACH_TIMEOUT = 20
 
 def spoken(e: BenchError) -> str:
     """What a command said that failed, without its words and status."""
-    return str(e).rsplit("status ", maxsplit=1)[-1].partition(": ")[2] or str(e)
+    return re.sub(r'^".*" ended with status -?\d+: ', "", str(e), flags=re.DOTALL)
 
 
 class HostLab(Lab):
@@ -45,7 +45,10 @@ class HostLab(Lab):
         return self.share_path
 
     def saina(self, *words: str) -> str:
-        return run(*self.tool, *words)
+        try:
+            return run(*self.tool, *words)
+        except BenchError as e:
+            raise BenchError(spoken(e).removeprefix("saina: ")) from e
 
     def inside(self, worker: int | None, *command: str) -> list[str]:
         return list(command) if worker is None else super().inside(worker, *command)
@@ -154,6 +157,8 @@ class HostLab(Lab):
             self.attempt("ip", "link", "del", port)
         for ns in os.listdir(NAMESPACES) if os.path.isdir(NAMESPACES) else []:
             if ns.startswith(f"saina-{self.name}-w"):
+                for pid in self.attempt("ip", "netns", "pids", ns).split():
+                    self.attempt("kill", "-KILL", pid)
                 self.attempt("ip", "netns", "del", ns)
         self.attempt("ip", "address", "del", f"{self.addresses[0]}/24", "dev", self.bridge)
         self.up = False

@@ -54,6 +54,11 @@ def span(sizes: list[int]) -> str:
     return ", ".join(size_text(n) for n in sizes)
 
 
+def times(ratios: list[float]) -> str:
+    low, high = f"{min(ratios):.1f}", f"{max(ratios):.1f}"
+    return low if low == high else f"{low} to {high}"
+
+
 def way_text(name: str) -> str:
     return "by reference" if name == "reference" else "by messages"
 
@@ -67,15 +72,14 @@ def verdict(rows: list[dict]) -> str:
     best = {n: max((r for r in compared if r["size"] == n), key=lambda r: r["to_best_peer"]) for n in sizes}
     pays = [n for n in sizes if best[n]["to_best_peer"] >= SAME]
     loses = [n for n in sizes if best[n]["to_best_peer"] <= 1 / SAME]
-    ratios = [best[n]["to_best_peer"] for n in pays]
     ways = " or ".join(dict.fromkeys(way_text(best[n]["by"]) for n in pays))
-    rest = (f"; at {span(loses)} the best peer is {min(1 / best[n]['to_best_peer'] for n in loses):.1f} to "
-            f"{max(1 / best[n]['to_best_peer'] for n in loses):.1f} times as fast") if loses else ""
+    rest = (f"; at {span(loses)} the best peer is "
+            f"{times([1 / best[n]['to_best_peer'] for n in loses])} times as fast") if loses else ""
     if not pays:
         return ("It does not pay here without stragglers" + (rest or ": it is about as fast as the best peer") +
                 "; a policy that does not wait for them may (saina-job(8))")
     where = "at every size" if len(pays) == len(sizes) else f"at {span(pays)}"
-    return f"It pays here {where}, {ways}: {min(ratios):.1f} to {max(ratios):.1f} times as fast as the best peer{rest}"
+    return f"It pays here {where}, {ways}: {times([best[n]['to_best_peer'] for n in pays])} times as fast as the best peer{rest}"
 
 
 def finish(about: dict, rows: list[dict], left_out: dict[str, str], as_json: bool, pretty: bool) -> None:

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A peer of `saina bench', as users have it: Gloo of PyTorch, or MPI by mpi4py.
 

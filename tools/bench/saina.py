@@ -16,6 +16,8 @@ class Saina(Group):
     """advised: with the receive buffers that `saina doctor' asks for.
     reference: by memory shared with the data path, so that no gradient uses a link."""
 
+    policy = "bsp"
+
     def __init__(self, lab, folder, elements: int, advised: bool = False, reference: bool = False):
         self.name = "saina-reference" if reference else "saina-advised" if advised else "saina"
         self.elements = elements
@@ -28,7 +30,7 @@ class Saina(Group):
     def start(self) -> None:
         # The longest time allowed, so that no worker is declared dead on an overloaded machine.
         self.lab.saina("job", "add", self.job_name, "elements", str(self.elements), "workers", str(self.ranks),
-                   "policy", "bsp", "dead", "65535", *(["by-reference"] if self.reference else []))
+                   "policy", self.policy, "dead", "65535", *(["by-reference"] if self.reference else []))
         self.job = json.loads(self.lab.saina("-j", "job", "show", self.job_name))[0]
         environment = {**os.environ, "SAINA_SHARE": self.lab.share}
         for rank in range(self.ranks):

@@ -22,6 +22,8 @@ _saina_keys() {
 	echo "$out"
 }
 
+_saina_bench="workers policy seconds -b -e -f"
+
 # _saina_policy WORD: policies, or what may follow in one that is begun, as fastest:k=3,
 _saina_policy() {
 	local begun=${1%"${1##*[:,]}"} key keys
@@ -44,7 +46,7 @@ _saina_words() { # what may stand here
 	local object=${_saina_rest[0]-} command=${_saina_rest[1]-} n=${#_saina_rest[@]} prev=
 	[ "$n" -gt 0 ] && prev=${_saina_rest[n - 1]}
 	if [ "$n" = 0 ]; then
-		echo "job worker port policy slot stats limits monitor top doctor help -j -p -s -n -V -h"
+		echo "job worker port policy slot stats limits monitor top bench doctor help -j -p -s -n -V -h"
 		return
 	fi
 	if [ "$n" = 1 ]; then
@@ -59,11 +61,17 @@ _saina_words() { # what may stand here
 		top)
 			echo "interval help"
 			_saina_ask name job show ;;
+		bench) echo "$_saina_bench help" ;;
 		doctor) echo "host worker help" ;;
 		esac
 		return
 	fi
 	case $object:$command:$n:$prev in
+	bench:*:policy) _saina_policy "$cur" ;;
+	bench:*:workers | bench:*:seconds | bench:*:-?) ;;
+	bench:*)
+		# shellcheck disable=SC2086 # words
+		_saina_keys $_saina_bench ;;
 	job:show:2:* | job:set:2:* | job:del:2:* | worker:*:2:* | policy:*:2:* | monitor:arrivals:2:*)
 		_saina_ask name job show ;;
 	slot:show:2:*)
