@@ -2,17 +2,22 @@
 DATAPATH_BENCH := $(addprefix userland/bench/,bench-datapath.c lookup.c harness.c kernel_job.c add.c args.c \
 		   report.c)
 
-$(B)/bench.bpf.o $(B)/bench_kernel.bpf.o: $(B)/%.bpf.o: userland/bench/%.bpf.c
+SCALE_BENCH := $(addprefix userland/bench/,bench-scale.c harness.c kernel_job.c args.c report.c)
+
+$(B)/bench.bpf.o $(B)/bench_kernel.bpf.o $(B)/bench_scale.bpf.o: $(B)/%.bpf.o: userland/bench/%.bpf.c
 	@mkdir -p $(@D) $(B)/obj/userland/bench
 	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/userland/bench/$*.bpf.d -MT $@ -c -o $@ $<
 
 $(B)/bench-datapath: $(call objs,$(DATAPATH_BENCH)) $(DP_LIB) $(B)/libsainactl.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -ljansson -lm
 
+$(B)/bench-scale: $(call objs,$(SCALE_BENCH)) $(DP_LIB) $(B)/libsainactl.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -ljansson -lm -pthread
+
 $(B)/bench-control: $(call objs,userland/bench/bench-control.c) $(B)/libsainactl.a
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl
 
-ALL += $(addprefix $(B)/,bench-datapath bench-control bench.bpf.o bench_kernel.bpf.o)
+ALL += $(addprefix $(B)/,bench-datapath bench-scale bench-control bench.bpf.o bench_kernel.bpf.o bench_scale.bpf.o)
 
 # What policies promise, by real workers.
 bench-policies: all

@@ -78,8 +78,7 @@ void harness_close(struct harness *r)
 	saina_dp_close(r->dp, true);
 }
 
-/* The snapshot that a control plane would publish. */
-static void snapshot_fill(struct saina_job_conf *c, unsigned int id, unsigned int payload,
+void harness_conf_fill(struct saina_job_conf *c, unsigned int id, unsigned int payload,
 			  unsigned int workers, unsigned int k, unsigned int pool)
 {
 	c->generation = 1;
@@ -122,7 +121,7 @@ void harness_job_create(struct harness *r, struct bench_job *j, unsigned int id,
 	if (r->kernel)
 		kernel_job_create(c, id, payload, workers, k, pool);
 	else
-		snapshot_fill(c, id, payload, workers, k, pool);
+		harness_conf_fill(c, id, payload, workers, k, pool);
 	if (saina_dp_job_publish(r->dp, c, 0))
 		bench_die("%s", saina_dp_error(r->dp));
 }
@@ -135,7 +134,7 @@ void harness_job_set_timeout(struct harness *r, struct bench_job *j)
 		bench_die("%s", saina_dp_error(r->dp));
 }
 
-static void head_write(const struct harness *r, unsigned char *head, unsigned int job,
+void harness_head_write(const struct saina_global *g, unsigned char *head, unsigned int job,
 		       unsigned int payload, __u32 round, bool foreign)
 {
 	unsigned int udp_len = 8 + sizeof(struct saina_hdr) + 4 * payload;
@@ -152,7 +151,7 @@ static void head_write(const struct harness *r, unsigned char *head, unsigned in
 	};
 
 	memset(head, 0, BENCH_HEAD);
-	memcpy(head, r->global.mac, 6);
+	memcpy(head, g->mac, 6);
 	memcpy(head + 6, SENDER_MAC, 6);
 	head[12] = 0x08;
 	ip[0] = 0x45;
@@ -162,7 +161,7 @@ static void head_write(const struct harness *r, unsigned char *head, unsigned in
 	ip[8] = 64;
 	ip[9] = 17;
 	*(__be32 *)(void *)(ip + 12) = htonl(SENDER_IP);
-	*(__be32 *)(void *)(ip + 16) = r->global.ip;
+	*(__be32 *)(void *)(ip + 16) = g->ip;
 	*(__be16 *)(void *)udp = htons(BENCH_UDP_PORT);
 	*(__be16 *)(void *)(udp + 2) = htons(foreign ? 5001 : SAINA_PORT_DATA);
 	*(__be16 *)(void *)(udp + 4) = htons(udp_len);
@@ -233,7 +232,7 @@ static double batch_run(struct harness *r, struct bench_job *j, enum bench_branc
 	}
 	if (branch != BRANCH_STORE)
 		s.exponent += j->finer - j->coarsens * (int)s.worker;
-	head_write(r, (unsigned char *)s.head, j->conf.job, j->conf.payload, j->round, false);
+	harness_head_write(&r->global, (unsigned char *)s.head, j->conf.job, j->conf.payload, j->round, false);
 	if (bpf_map_update_elem(r->state, &zero, &s, BPF_ANY))
 		bench_die("bench_state: %s", strerror(errno));
 	passes *= to - from;
@@ -285,7 +284,7 @@ double harness_run_branch(struct harness *r, struct bench_job *j, enum bench_bra
 double harness_run_plain(struct harness *r, int prog, unsigned int payload, bool foreign,
 			 unsigned int repeat)
 {
-	head_write(r, r->frame, 0, payload, 0, foreign);
+	harness_head_write(&r->global, r->frame, 0, payload, 0, foreign);
 	return prog_run(r, prog, payload, repeat);
 }
 

@@ -45,6 +45,13 @@ void harness_job_create(struct harness *r, struct bench_job *j, unsigned int id,
 			unsigned int payload, unsigned int workers, unsigned int k,
 			unsigned int pool, unsigned int touched);
 
+/* The snapshot that a control plane would publish. */
+void harness_conf_fill(struct saina_job_conf *c, unsigned int id, unsigned int payload,
+		       unsigned int workers, unsigned int k, unsigned int pool);
+/* The first BENCH_HEAD bytes of a GRAD; segment, worker, UDP port and exponent are missing. */
+void harness_head_write(const struct saina_global *g, unsigned char *head, unsigned int job,
+			unsigned int payload, __u32 round, bool foreign);
+
 /* Gives the job a time-out that never expires, from the next round on. */
 void harness_job_set_timeout(struct harness *r, struct bench_job *j);
 

@@ -125,5 +125,7 @@ int saina_dp_delay_start(struct saina_dp *dp);
 
 /* The XDP program, for BPF_PROG_TEST_RUN. */
 int saina_dp_prog_fd(const struct saina_dp *dp);
+/* Likewise the tc program; -1: it could not be loaded. */
+int saina_dp_tc_prog_fd(const struct saina_dp *dp);
 
 #endif /* SAINA_DP_H */
