@@ -141,6 +141,7 @@ help:
 	@echo 'make bench-profile   where the processor time of our all-reduces goes, by perf (BENCH_ARGS=--help)'
 	@echo 'make bench-ddp       what the hook of saina.torch costs beside libsaina called from C, and beside Gloo'
 	@echo 'make bench-datapath  ns per packet of each branch of the XDP program, as ratios (BENCH_ARGS=-j: JSON)'
+	@echo 'make bench-scale     the switch alone on 1 to all cores; simulated: 16 and 64 cores, links of 10 to 100 Gb/s'
 	@echo 'make bench-loss      what losses cost, by simulation: rounds of 4 MiB on links of 1 Gb/s, 0 to 20 % lost each way'
 	@echo 'make bench-policies  time-outs, k set by a client, ssp:10 beside bsp, by real workers: what they promise and keep'
 	@echo 'make bench-netlink   how long configuration calls take, in the test VM (VM_KERNEL=6.12, BENCH_ARGS="-n CALLS")'

@@ -24,6 +24,7 @@ import measure
 import plan
 import report
 import runner
+import scale
 
 spec = importlib.util.spec_from_file_location("bench_main", TOP + "/tools/bench/__main__.py")
 bench_main = importlib.util.module_from_spec(spec)
@@ -389,6 +390,33 @@ WANT = {
 }
 wrong = [(want, host_report.verdict(rows)) for want, rows in WANT.items() if want not in host_report.verdict(rows)]
 point(not wrong, "host: the sentence says where it pays, how, and where not", wrong)
+
+# --- make bench-scale: the model ------------------------------------------------------------------------
+
+COSTS = scale.Costs(352, {"xdp": 150, "tc": 200}, {"xdp": 1, "tc": .5, "reference": 1}, {"messages": 1000, "reference": 800})
+machines = scale.simulate(COSTS, cores=(2, 16), links=(1, 100))
+
+
+def machine(cores, where, link, workers):
+    return next(r for r in machines if (r["cores"], r["where"], r["link_gbps"], r["workers"]) == (cores, where, link, workers))
+
+
+def near(x, want):
+    return abs(x - want) < 1e-6 * abs(want)
+
+
+slow, fast, few = (machine(*m, 64) for m in ((16, "own links, XDP", 1), (16, "own links, XDP", 100), (2, "own links, tc", 100)))
+# a frame of 1522 bytes on the wire carries 1408 of the tensor
+point(slow["limit"] == "link" and near(slow["goodput_gbps"], 1408 / 1522), "scale: on slow links the link is the limit, headers taken off", slow)
+# 800 ns a message
+point(fast["limit"] == "worker" and near(fast["goodput_gbps"], 11264 / 800), "scale: on fast links the worker is, without the switch's part", fast)
+# two cores, each half as fast as one alone: 1e9 / 200 messages a second for 64 workers
+point(few["limit"] == "switch" and near(few["goodput_gbps"], 11264 / 200 / 64), "scale: with few cores the switch is, at the speed it has when all are busy", few)
+point(near(fast["room_ns"], 16 * 800 / 64 - 150) and few["room_ns"] < 0, "scale: the room is what makes the switch the limit", fast["room_ns"], few["room_ns"])
+tight = scale.simulate(scale.Costs(352, COSTS.switch, COSTS.efficiency, COSTS.total, fast["room_ns"] + 1), cores=(16,), links=(100,))
+point(next(r for r in tight if r["workers"] == 64)["limit"] == "switch", "scale: ... and that is so")
+shared = [(machine(2, "containers, by reference", None, n)["limit"], machine(2, "containers, by reference", None, n)["goodput_gbps"]) for n in (4, 8)]
+point(shared[0][0] == "cores" and near(shared[0][1], 2 * 11264 / 800 / 4) and near(shared[0][1], 2 * shared[1][1]), "scale: containers share the cores", shared)
 
 print(f"1..{count}")
 sys.exit(bad > 0)

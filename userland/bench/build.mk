@@ -19,6 +19,11 @@ $(B)/bench-control: $(call objs,userland/bench/bench-control.c) $(B)/libsainactl
 
 ALL += $(addprefix $(B)/,bench-datapath bench-scale bench-control bench.bpf.o bench_kernel.bpf.o bench_scale.bpf.o)
 
+# The switch alone per core, and who is the limit on larger machines.
+bench-scale: all
+	python3 tools/bench/scale.py $(BENCH_ARGS)
+.PHONY: bench-scale
+
 # What policies promise, by real workers.
 bench-policies: all
 	python3 tools/bench/policies.py $(BENCH_ARGS)
