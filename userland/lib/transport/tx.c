@@ -45,10 +45,13 @@ static void earliest(uint64_t *when, uint64_t ns)
 		*when = ns;
 }
 
-/* On a lossy path probe early; the extra probes pay for themselves. */
+/*
+ * On a lossy path probe early; the extra probes pay for themselves.  Not while the round waits for a
+ * worker that is far behind, which no probe makes faster.
+ */
 static bool is_lossy(const struct saina_flow *f)
 {
-	return f->lost * LOSSY > f->loss_samples;
+	return !f->held && f->lost * LOSSY > f->loss_samples;
 }
 
 /*
