@@ -11,7 +11,7 @@
 #include "ctx.bpf.h"
 #include "parse.bpf.h"
 
-/* A data message: what the checks found, and what became of it. */
+/* A data message: what the checks found, and what became of it.  A FETCH is a DOORBELL that pulls. */
 struct message {
 	const struct saina_job_conf *conf;
 	const struct saina_binding *binding;
@@ -68,6 +68,12 @@ static __always_inline __u32 check_message(HOOK_CTX *ctx, const void *h, struct 
 	case SAINA_MSG_READ:
 	case SAINA_MSG_CLOCK:
 	case SAINA_MSG_DOORBELL:
+		flags &= ~SAINA_F_RETRANSMIT;
+		break;
+	case SAINA_MSG_FETCH:
+		/* one type, or the verifier walks all that follows twice */
+		m->type = SAINA_MSG_DOORBELL;
+		m->in.pull = true;
 		flags &= ~SAINA_F_RETRANSMIT;
 		break;
 	case SAINA_MSG_PROBE:
@@ -151,7 +157,8 @@ static __always_inline __u32 check_sender(const struct frame *f, const void *h, 
 	in->generation = conf->generation;
 	in->pool = conf->pool;
 	in->lock = (conf->lock_base + (in->segment & (in->pool - 1))) & (SAINA_LOCKS - 1);
-	in->pull = m->type == SAINA_MSG_PULL || m->type == SAINA_MSG_READ;
+	if (m->type == SAINA_MSG_PULL || m->type == SAINA_MSG_READ)
+		in->pull = true;
 	in->deferred = conf->elem != SAINA_ELEM_INT32;
 	return COUNT_NONE;
 }

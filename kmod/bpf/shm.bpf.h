@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * DOORBELL: gradients and results in memory that workers share with the data path.
+ * DOORBELL and FETCH: gradients and results in memory that workers share with the data path.
  * Documentation/datapath.rst section 8.3.
  */
 #ifndef SAINA_SHM_BPF_H
@@ -14,7 +14,7 @@
 #include "each_size.bpf.h"
 #undef EACH_SIZE
 
-/* Segment @i of a DOORBELL, as a GRAD of that segment.  False: skip the rest. */
+/* Segment @i of a DOORBELL or FETCH, as a GRAD or PULL of that segment.  False: skip the rest. */
 static __always_inline bool shm_doorbell_segment(struct saina_ctx *c,
 						 const struct saina_job_conf *conf,
 						 struct saina_counters *wc, __u32 i)
@@ -47,7 +47,7 @@ static __always_inline bool shm_doorbell_segment(struct saina_ctx *c,
 	return true;
 }
 
-/* A DOORBELL; c->doorbell.posted is set. */
+/* A DOORBELL or FETCH; c->doorbell.posted is set. */
 static __always_inline int shm_doorbell(struct saina_ctx *c, const struct saina_job_conf *conf,
 					struct saina_counters *wc)
 {

@@ -48,6 +48,8 @@ static __always_inline void shm_unpublish(struct saina_output_head *b)
 static __always_inline void shm_publish(struct saina_output_head *b,
 					const struct saina_slot_meta *m)
 {
+	b->no_round = ~0u;
+	b->segment = m->segment;
 	b->mask = m->seen;
 	b->policy = m->policy;
 	b->k = m->k;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A segment of a DOORBELL; included by shm.bpf.h once per size, hence no include guard.  As
- * slot_run_ELEMS(), but the gradient is in the worker's input array and the result goes to the
- * output array, each behind a head.
+ * A segment of a DOORBELL or FETCH; included by shm.bpf.h once per size, hence no include guard.
+ * As slot_run_ELEMS(), but the gradient is in the worker's input array and the result goes to the
+ * output array, or after a FETCH that finds it to the input array, each behind a head.
  */
 #define SIZED(name)	CAT(name##_, ELEMS)
 
@@ -38,7 +38,7 @@ static __always_inline bool SIZED(shm_add)(struct saina_ctx *c, struct SLOT *h,
 	return plain;
 }
 
-/* shm_run_ELEMS() - a segment of a DOORBELL; @conf as slot_run_ELEMS() */
+/* shm_run_ELEMS() - a segment of a DOORBELL or FETCH; @conf as slot_run_ELEMS() */
 __noinline int SIZED(shm_run)(struct saina_ctx *c, const struct saina_job_conf *conf)
 {
 	struct SLOT *h, *e;
@@ -68,7 +68,7 @@ __noinline int SIZED(shm_run)(struct saina_ctx *c, const struct saina_job_conf *
 	if (!h)
 		return VERDICT_DROP;
 	c->in.exponent = shm_input_exponent(&in->head);
-	if (SIZED(shm_add)(c, h, in)) {
+	if (!c->in.pull && SIZED(shm_add)(c, h, in)) {
 		c->out.counted = SAINA_C_ADDED;
 		return VERDICT_CONSUMED;
 	}
@@ -90,7 +90,7 @@ __noinline int SIZED(shm_run)(struct saina_ctx *c, const struct saina_job_conf *
 	if (!e)
 		return VERDICT_DROP;
 
-	verdict = SIZED(slot_enter)(c, conf, h, e, (void *)in, (void *)b, false);
+	verdict = SIZED(slot_enter)(c, conf, h, e, (void *)in, (void *)b);
 	if (verdict == VERDICT_RESULT_ALL)
 		SIZED(slot_finished)(c, conf, e);
 	return verdict;

@@ -244,12 +244,13 @@ __noinline int SIZED(slot_ask_reply)(struct saina_ctx *c, const struct saina_job
 #endif
 
 /*
- * Everything under the slot's lock, also of a DOORBELL: in a separate function the verifier
+ * Everything under the slot's lock, also by reference: in a separate function the verifier
  * would walk all the loops once more, and exceed its million steps.
  */
 __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT *e,
-				const struct SIZED(buffer) *in, struct SIZED(buffer) *out)
+				struct SIZED(buffer) *in, struct SIZED(buffer) *out)
 {
+	struct SIZED(buffer) *to = out;
 	struct saina_slot_lock *lk;
 	struct saina_counted *cnt;
 	bool done = true;
@@ -273,7 +274,7 @@ __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT
 		SIZED(prefetch)(e);
 
 	bpf_spin_lock(&lk->lock);
-	if (BY_DOORBELL(c) && !shm_take_input(&in->input, c)) {
+	if (BY_DOORBELL(c) && !c->in.pull && !shm_take_input(&in->input, c)) {
 		action = SLOT_DO_NOTHING;
 	} else if (slot_is_mixed(&h->meta, &c->in)) {
 		c->out.verdict = VERDICT_RETRY;
@@ -309,14 +310,16 @@ __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT
 		break;
 	case SLOT_DO_READ:
 		done = false;
+		if (BY_DOORBELL(c) && c->in.pull)
+			to = in;
 		/* results made from frames are not in the output array yet */
-		if (BY_DOORBELL(c) && out->output.tag >= c->in.round + 1ull)
+		else if (BY_DOORBELL(c) && out->output.tag >= c->in.round + 1ull)
 			break;
 		if (BY_DOORBELL(c))
-			shm_unpublish(&out->output);
-		SIZED(copy)(out->v, e->sum);
+			shm_unpublish(&to->output);
+		SIZED(copy)(to->v, e->sum);
 		if (BY_DOORBELL(c))
-			shm_publish(&out->output, &e->meta);
+			shm_publish(&to->output, &e->meta);
 		break;
 	default:
 		done = false;
@@ -396,7 +399,7 @@ __noinline int SIZED(slot_mixed)(struct saina_ctx *c, struct SLOT *h, struct SLO
 
 /* The choice between the two functions is made without the lock, so it may be wrong once. */
 static __always_inline int SIZED(slot_try)(struct saina_ctx *c, struct SLOT *h, struct SLOT *e,
-					   const struct SIZED(buffer) *in,
+					   struct SIZED(buffer) *in,
 					   struct SIZED(buffer) *out)
 {
 	int verdict = VERDICT_RETRY;
@@ -417,11 +420,11 @@ static __always_inline int SIZED(slot_try)(struct saina_ctx *c, struct SLOT *h, 
 	return VERDICT_DROP;
 }
 
-/* A message through its slot, whose round opens if need be.  @pull: c->in.pull, or false. */
+/* A message through its slot, whose round opens if need be. */
 static __always_inline int SIZED(slot_enter)(struct saina_ctx *c, const struct saina_job_conf *conf,
 					     struct SLOT *h, struct SLOT *e,
-					     const struct SIZED(buffer) *in,
-					     struct SIZED(buffer) *out, bool pull)
+					     struct SIZED(buffer) *in,
+					     struct SIZED(buffer) *out)
 {
 	int verdict;
 
@@ -431,7 +434,7 @@ static __always_inline int SIZED(slot_enter)(struct saina_ctx *c, const struct s
 	verdict = SIZED(slot_try)(c, h, e, in, out);
 	if (verdict != VERDICT_MISS)
 		return verdict;
-	verdict = pull ? round_missed(c) : round_permit(c, conf);
+	verdict = c->in.pull ? round_missed(c) : round_permit(c, conf);
 	/* the result may have been made, and its round have passed, between the two locks */
 	if (verdict == VERDICT_STALE && SIZED(slot_step)(c, h, e, in, out) == VERDICT_RESULT)
 		return VERDICT_RESULT;
@@ -458,11 +461,11 @@ SIZED(slot_finished)(struct saina_ctx *c, const struct saina_job_conf *conf, con
  * slot_run_ELEMS() - a GRAD or PULL through its slot
  * @c: the message
  * @conf: its job's snapshot
- * @in: its payload, SHM_HEAD_LEN bytes on; each element is read once
+ * @in: its payload, SHM_HEAD_LEN bytes on; each element is read once, and none is written
  * @out: for the result, if the verdict says so, likewise; may be @in
  */
 __noinline int SIZED(slot_run)(struct saina_ctx *c, const struct saina_job_conf *conf,
-			       const struct SIZED(buffer) *in, struct SIZED(buffer) *out)
+			       struct SIZED(buffer) *in, struct SIZED(buffer) *out)
 {
 	__u32 job, slot, entry;
 	struct SLOT *h, *e;
@@ -483,7 +486,7 @@ __noinline int SIZED(slot_run)(struct saina_ctx *c, const struct saina_job_conf 
 	if (!h || !e)
 		return VERDICT_DROP;
 
-	verdict = SIZED(slot_enter)(c, conf, h, e, in, out, c->in.pull);
+	verdict = SIZED(slot_enter)(c, conf, h, e, in, out);
 #ifdef SAINA_KMOD
 	if (verdict == VERDICT_CLAIMED) {
 		c->latch.failed = FLOAT_SUM(h, sizeof(*h), in->v, sizeof(in->v),

@@ -85,6 +85,10 @@ static int schedule_check(__u32 from, __u32 on, struct saina_core_err *err)
 static int suits_check(const struct saina_job *job, const struct saina_policy *p,
 		       struct saina_core_err *err)
 {
+	if (saina_policy_has_steps(p) && job->by_reference == SAINA_REFERENCE_ONLY)
+		return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_POLICY,
+				    "policy: %s goes by messages, and the job only by reference",
+				    saina_policy_row(p->mode)->name);
 	if (!saina_policy_has_steps(p) || job->elem == SAINA_ELEM_INT32)
 		return saina_policy_lead_check(p, job->ring, err);
 	return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_POLICY,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include "harness_events.h"
 #include "harness_packets.h"
+#include "harness_shm.h"
 
 /* Does TEST_RUN accept the frame for a tc program?  At most a page, with whole headers. */
 static bool is_skb(const uint8_t *frame, unsigned int len)
@@ -195,9 +196,11 @@ bool harness_batch(struct harness *r, const uint8_t *frame, unsigned int len, un
 		return true;
 	if (!forget_asked(r, frame, len, size))
 		return false;
+	harness_shm_before(r, frame, len, size);
 	if (test_run_tc(r, frame, len, size, ifindex))
 		return harness_differs(r, "BPF_PROG_TEST_RUN: %s (%u bytes)\n", strerror(errno), len);
 	oracle_batch(&r->o, frame, len, size, ifindex, &r->want);
+	harness_shm_after(r);
 	if (!compare(r, frame, len))
 		return false;
 	take_answers(r, size);
@@ -211,10 +214,12 @@ bool harness_packet(struct harness *r, const uint8_t *frame, unsigned int len, u
 	r->diff[0] = 0;
 	if (!forget_asked(r, frame, len, 0))
 		return false;
+	harness_shm_before(r, frame, len, 0);
 	if (test_run(r, frame, len, ifindex))
 		return harness_differs(r, "BPF_PROG_TEST_RUN: %s\n", strerror(errno));
 	r->o.linear = r->linear && !r->no_linear ? r->linear : FRAME_LINEAR;
 	oracle_packet(&r->o, frame, len, ifindex, &r->want);
+	harness_shm_after(r);
 	if (!compare(r, frame, len))
 		return false;
 	take_answers(r, 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -94,15 +95,9 @@ const struct saina_output_head *harness_shm_output(struct harness *r, unsigned i
 	return output ? (const void *)(output + i * entry_size(r, job)) : NULL;
 }
 
-bool harness_check_output(struct harness *r, unsigned int job, uint32_t round, uint32_t segment)
+static bool same_result(struct harness *r, unsigned int job, uint32_t segment,
+			const struct saina_output_head *got, const struct oracle_output *want)
 {
-	const struct oracle_job *j = &r->o.job[job];
-	const struct saina_output_head *got = harness_shm_output(r, job, round, segment);
-	const struct oracle_output *want;
-
-	if (!got || !j->output)
-		return true;
-	want = &j->output[(round % SAINA_OUTPUT_ROUNDS) * j->conf.segments + segment];
 	if (got->tag != want->tag)
 		return harness_differs(r, "output of job %u, segment %u: want tag %llu, got %llu\n", job,
 				       segment, (unsigned long long)want->tag, got->tag);
@@ -110,12 +105,75 @@ bool harness_check_output(struct harness *r, unsigned int job, uint32_t round, u
 		return true;
 	if (got->mask != want->meta.seen || got->contributors != want->meta.count ||
 	    got->k != want->meta.k || got->exponent != want->meta.exponent ||
-	    got->policy != want->meta.policy || got->flags != want->meta.flags)
-		return harness_differs(r, "output of job %u, segment %u, round %llu: mask %llx contributors %u k %u exponent %d policy %u flags %x\n",
+	    got->policy != want->meta.policy || got->flags != want->meta.flags || got->segment != segment)
+		return harness_differs(r, "output of job %u, segment %u, round %llu: mask %llx contributors %u k %u exponent %d policy %u flags %x segment %u\n",
 				   job, segment, got->tag - 1, got->mask, got->contributors, got->k,
-				       got->exponent, got->policy, got->flags);
-	if (memcmp(got + 1, want->sum, 4 * j->conf.payload))
+				       got->exponent, got->policy, got->flags, got->segment);
+	if (memcmp(got + 1, want->sum, 4 * r->o.job[job].conf.payload))
 		return harness_differs(r, "output of job %u, segment %u, round %llu: other sums\n", job,
 				       segment, got->tag - 1);
 	return true;
+}
+
+bool harness_check_output(struct harness *r, unsigned int job, uint32_t round, uint32_t segment)
+{
+	const struct oracle_job *j = &r->o.job[job];
+	const struct saina_output_head *got = harness_shm_output(r, job, round, segment);
+
+	if (!got || !j->output)
+		return true;
+	return same_result(r, job, segment, got,
+			   &j->output[(round % SAINA_OUTPUT_ROUNDS) * j->conf.segments + segment]);
+}
+
+const struct saina_output_head *harness_shm_fetched(struct harness *r, unsigned int job, unsigned int w,
+						    uint32_t round, uint32_t segment)
+{
+	const struct oracle_output *want = r->o.job[job].fetched[w];
+
+	want = want ? want + segment % r->o.job[job].conf.pool : NULL;
+	return want && want->tag == round + 1ull && want->meta.segment == segment ?
+		       (const void *)harness_shm_input(r, job, w, segment) : NULL;
+}
+
+bool harness_check_fetched(struct harness *r, unsigned int job, unsigned int w, uint32_t round,
+			   uint32_t segment)
+{
+	const struct saina_output_head *got = harness_shm_fetched(r, job, w, round, segment);
+
+	return !got || same_result(r, job, segment, got, r->o.job[job].fetched[w] +
+							 segment % r->o.job[job].conf.pool);
+}
+
+void harness_shm_before(struct harness *r, const uint8_t *frame, unsigned int len, unsigned int size)
+{
+	struct saina_hdr h;
+
+	for (unsigned int at = FRAME_HDR; at + sizeof(h) <= len; at += size ? size : len) {
+		uint8_t **input, *copy;
+
+		memcpy(&h, frame + at, sizeof(h));
+		if (h.type != SAINA_MSG_FETCH || h.job >= SAINA_JOBS_MAX ||
+		    h.worker >= SAINA_WORKERS_MAX || r->befores == HARNESS_BEFORES)
+			continue;
+		input = &r->o.job[h.job].input[h.worker];
+		if (!*input || *input != r->shm[h.job].input[h.worker])
+			continue;	/* none, or copied already */
+		copy = malloc(r->shm[h.job].input_len);
+		if (!copy)
+			abort();
+		memcpy(copy, *input, r->shm[h.job].input_len);
+		r->before[r->befores++] = (struct harness_before){ input, *input };
+		*input = copy;
+	}
+}
+
+void harness_shm_after(struct harness *r)
+{
+	while (r->befores) {
+		const struct harness_before *b = &r->before[--r->befores];
+
+		free(*b->input);
+		*b->input = b->mapped;
+	}
 }

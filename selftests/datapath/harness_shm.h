@@ -17,5 +17,18 @@ const struct saina_output_head *harness_shm_output(struct harness *r, unsigned i
 					 uint32_t segment);
 /* Is the entry of the output array the oracle's? */
 bool harness_check_output(struct harness *r, unsigned int job, uint32_t round, uint32_t segment);
+/* The entry of worker @w's input array, if a FETCH has put that result there; else NULL. */
+const struct saina_output_head *harness_shm_fetched(struct harness *r, unsigned int job, unsigned int w,
+						    uint32_t round, uint32_t segment);
+/* Is that result, if there is one, the oracle's? */
+bool harness_check_fetched(struct harness *r, unsigned int job, unsigned int w, uint32_t round,
+			   uint32_t segment);
+
+/*
+ * The program runs before the oracle, and a FETCH writes into the worker's input array: during a
+ * frame with one the oracle has that array as it was before.
+ */
+void harness_shm_before(struct harness *r, const uint8_t *frame, unsigned int len, unsigned int size);
+void harness_shm_after(struct harness *r);
 
 #endif /* SAINA_HARNESS_SHM_H */

@@ -184,9 +184,10 @@ unsigned int ps_sim_frame(struct ps_sim *w, const struct ps_message *m,
 
 	if (m->type == SAINA_MSG_INC || m->type == SAINA_MSG_GRAD)
 		payload = ps_value(w, m->worker, m->round, m->segment);
-	if (m->type == SAINA_MSG_CLOCK || m->type == SAINA_MSG_ASK || m->type == SAINA_MSG_DOORBELL)
+	if (m->type == SAINA_MSG_CLOCK || m->type == SAINA_MSG_ASK || m->type == SAINA_MSG_DOORBELL ||
+	    m->type == SAINA_MSG_FETCH)
 		h.count = 0;
-	if (m->type == SAINA_MSG_DOORBELL)
+	if (m->type == SAINA_MSG_DOORBELL || m->type == SAINA_MSG_FETCH)
 		return frame_make(frame, &w->harness->g, &w->conf.worker[m->worker], &h, &doorbell,
 				  sizeof(doorbell));
 	if (m->type == SAINA_MSG_ASK)

@@ -28,7 +28,7 @@ struct message {
 	int8_t exponent;
 	uint64_t session;
 	uint32_t round, segment;
-	uint64_t posted;	/* DOORBELL: segments */
+	uint64_t posted;	/* DOORBELL, FETCH: segments */
 };
 
 struct sim_worker {

@@ -64,7 +64,7 @@ unsigned int sim_frame(struct sim *w, const struct message *m, uint8_t *frame)
 	if (m->type == SAINA_MSG_ASK)
 		return frame_make(frame, &w->harness->g, &j->conf.worker[m->worker], &h, &ask,
 				  sizeof(ask));
-	if (m->type == SAINA_MSG_DOORBELL)
+	if (m->type == SAINA_MSG_DOORBELL || m->type == SAINA_MSG_FETCH)
 		return frame_make(frame, &w->harness->g, &j->conf.worker[m->worker], &h, &doorbell,
 				  sizeof(doorbell));
 	if (m->type != SAINA_MSG_PROBE)

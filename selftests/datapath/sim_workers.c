@@ -90,6 +90,21 @@ static void emit_grad(struct sim *w, struct sim_job *j, unsigned int worker, uin
 		last->posted = 1 | (rng_chance(&w->rng, 20) ? rng_u64(&w->rng) : 0);
 }
 
+/* Asks for a result, and where the worker has an input array perhaps for more of them. */
+static void emit_pull(struct sim *w, struct sim_job *j, unsigned int worker, uint32_t segment)
+{
+	struct message *m;
+
+	if (!rng_chance(&w->rng, harness_shm_input(w->harness, j->conf.job, worker, segment) ? 700 : 10)) {
+		emit(w, j, worker, SAINA_MSG_PULL, segment, true);
+		return;
+	}
+	emit(w, j, worker, SAINA_MSG_FETCH, segment, true);
+	m = &w->flight[w->in_flight - 1];
+	if (m->type == SAINA_MSG_FETCH && !m->posted)
+		m->posted = 1 | (rng_chance(&w->rng, 200) ? rng_u64(&w->rng) : 0);
+}
+
 static void next_round(struct sim *w, struct sim_job *j, struct sim_worker *s, uint32_t round)
 {
 	s->round = round;
@@ -133,7 +148,7 @@ static void worker_send(struct sim *w, struct sim_job *j, unsigned int i)
 			burst--;
 		} else if (rng_chance(&w->rng, 150)) {
 			if (rng_chance(&w->rng, 250))
-				emit(w, j, i, SAINA_MSG_PULL, seg, true);
+				emit_pull(w, j, i, seg);
 			else
 				emit_grad(w, j, i, seg, true);
 			burst--;

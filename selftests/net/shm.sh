@@ -13,7 +13,8 @@
 # 4. The agent is killed and started
 # 5. The data path is removed, too
 # 6. Losses, stragglers, floats
-# 7. XDP instead of tc
+# 7. By reference only: segments are longer than the MTU
+# 8. XDP instead of tc
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -116,25 +117,50 @@ saina job del shared
 # 6. Losses, stragglers, floats
 # lossy PERCENT POLICY TYPE [options]
 lossy() {
-	local rounds
+	local rounds segments=79
 	rounds=$(shrink 60 10)
+	[ -z "$only" ] || segments=10
 	lab set loss "$1" seed "$SEED" || bail "no loss"
-	job lossy workers 4 elements 20000 payload 256 ring 64 policy "$2" by-reference
+	if [ -n "$only" ]; then
+		job lossy workers 4 elements 20000 pool 4 ring 64 policy "$2" by-reference-only
+	else
+		job lossy workers 4 elements 20000 payload 256 ring 64 policy "$2" by-reference
+	fi
 	start_all lossy "$rounds" 4 --elements 20000 --type "$3" "${@:4}"
-	check "$1 % loss, $2, $3: all sums are exact" wait_all 90
-	equal "$1 % loss, $2, $3: all segments of all rounds are there" "$rounds $((79 * rounds)) 0" \
-		"$(summary 0 rounds exact unverified)"
-	check "$1 % loss, $2, $3: the same results" same_results 0 1 2 3
-	check "$1 % loss, $2, $3: doorbells were sent" test "$(counter lossy all stored)" -gt 0
+	check "$1 % loss, $2, $3$only: all sums are exact" wait_all 90
+	equal "$1 % loss, $2, $3$only: all segments of all rounds are there" \
+		"$rounds $((segments * rounds)) 0" "$(summary 0 rounds exact unverified)"
+	check "$1 % loss, $2, $3$only: the same results" same_results 0 1 2 3
+	check "$1 % loss, $2, $3$only: doorbells were sent" test "$(counter lossy all stored)" -gt 0
+	fetched=$((fetched + $(counter lossy all pulled)))
 	saina job del lossy
 }
+only='' fetched=0
 lossy 0 fastest:k=2 int32 --think-us 500 --straggle 0.3
 lossy 5 bsp float32
 lossy 20 bsp int32
 lossy 20 fastest:k=3,late=drop int32
+
+# 7. By reference only: segments are longer than the MTU
+only=", only" fetched=0
+lossy 0 fastest:k=2,lead=none int32 --think-us 500 --straggle 0.3
+lossy 5 bsp float32
+lossy 20 fastest:k=3,late=drop int32
+check "only: results came by FETCH" [ "$fetched" -gt 0 ]
+job alone workers 2 elements 20000 by-reference-only
+equal "only: 2048 elements a segment" "2048 16" "$(job_field alone payload) $(job_field alone pool)"
+matches "only: a policy with steps is refused" "ssp goes by messages, and the job only by reference" \
+	"$(saina job set alone policy ssp:w=2 2>&1)"
+matches "only: a job of floats is refused" "(only jobs of int32 can share memory|sums of floats need saina.ko)" \
+	"$(saina job add floats elements 100 workers 2 type float32 by-reference-only 2>&1)"
+SAINA_SHARE='' start 0 alone 10 --elements 20000
+worker_reap 0
+equal "only: a worker without the socket ends with an error" 1 "$status"
+matches "only: it says what to do" "goes by reference only: SAINA_SHARE is not set" "$(cat "$WORK/0.err")"
+saina job del alone
 lab_down
 
-# 7. XDP instead of tc
+# 8. XDP instead of tc
 lab_up --workers 4 --bridge linux --hook xdp
 job xdp workers 4 elements 8192 payload 256 by-reference
 start_all xdp 1000000 4 --elements 8192 --think-us 2000

@@ -129,10 +129,10 @@ static struct saina_hdr *result_header(struct oracle_msg *m, const struct oracle
 	return h;
 }
 
-/* A DOORBELL is answered once, at its end: remembers the answer to one of its segments. */
+/* A DOORBELL or FETCH is answered once, at its end: remembers the answer to one of its segments. */
 static bool hold_back(struct oracle_msg *m, int type, bool multicast, const struct oracle_slot *s)
 {
-	if (!m->by_doorbell)
+	if (!m->by_reference)
 		return false;
 	m->out->answer = type;
 	m->out->multicast = multicast;

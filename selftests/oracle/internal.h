@@ -15,7 +15,7 @@ struct oracle_msg {
 	const uint8_t *payload;		/* little endian words, any alignment */
 	unsigned int w;
 	uint32_t round, segment;
-	bool by_doorbell;		/* a segment of a DOORBELL: its answer does not leave ... */
+	bool by_reference;		/* a segment of a DOORBELL or FETCH: its answer does not leave ... */
 	const struct oracle_slot *result;	/* ... and would have these sums */
 };
 
@@ -31,7 +31,8 @@ void oracle_clock(struct oracle_msg *m);
 bool oracle_is_wrong_mode(struct oracle_msg *m);
 
 /* shm.c */
-void oracle_doorbell(struct oracle_msg *m);
+/* DOORBELL and FETCH */
+void oracle_by_reference(struct oracle_msg *m);
 
 /* round.c */
 /* Takes over the live workers; notes deaths and joins for a scheduled policy. */

@@ -42,6 +42,7 @@ struct oracle_slot {
  * @arrival: arrivals of each worker; times are not modelled
  * @sums: memory of all the sums above
  * @input: shared memory: each worker's array, entries of 64 + 4 * payload bytes; NULL: none
+ * @fetched: shared memory: [worker][segment mod pool]: what the last FETCH put into the input array
  * @output: shared memory: [round & 1][segment]; NULL: none
  * @wcount: counters of each worker
  * @event_seen: of the last STALE event of each worker, and (last entry) of the last DEGRADED one
@@ -58,7 +59,8 @@ struct oracle_job {
 	struct oracle_slot (*view)[SAINA_WORKERS_MAX];
 	struct saina_arrival arrival[SAINA_WORKERS_MAX];
 	int32_t *sums;
-	const uint8_t *input[SAINA_WORKERS_MAX];
+	uint8_t *input[SAINA_WORKERS_MAX];
+	struct oracle_output *fetched[SAINA_WORKERS_MAX];
 	struct oracle_output *output;
 	struct saina_counters wcount[SAINA_WORKERS_MAX];
 	struct oracle_event_seen {
@@ -66,7 +68,7 @@ struct oracle_job {
 	} event_seen[SAINA_WORKERS_MAX + 1];
 };
 
-/* An entry of the output array in shared memory. */
+/* A result in shared memory. */
 struct oracle_output {
 	uint64_t tag;
 	struct saina_slot_meta meta;
@@ -137,7 +139,7 @@ void oracle_batch(struct oracle *o, const uint8_t *frame, unsigned int len, unsi
 		  unsigned int ifindex, struct oracle_out *out);
 
 /* Shared memory: the input array of worker @w is at @input from now on; NULL: it has none. */
-void oracle_input_set(struct oracle *o, unsigned int job, unsigned int w, const uint8_t *input);
+void oracle_input_set(struct oracle *o, unsigned int job, unsigned int w, uint8_t *input);
 /* Shared memory: a new output array, all empty. */
 void oracle_output_reset(struct oracle *o, unsigned int job);
 

@@ -73,7 +73,7 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 	const struct saina_job_conf *c = &m->j->conf;
 	const struct saina_binding *b = &c->worker[m->w];
 	bool probe = m->hdr->type == SAINA_MSG_PROBE, ask = m->hdr->type == SAINA_MSG_ASK;
-	bool doorbell = m->hdr->type == SAINA_MSG_DOORBELL;
+	bool doorbell = m->hdr->type == SAINA_MSG_DOORBELL || m->hdr->type == SAINA_MSG_FETCH;
 	unsigned int udp_len = be16(m->frame + 38);
 	int reason = check_place(m, ifindex);
 
@@ -136,6 +136,7 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 	case SAINA_MSG_READ:
 	case SAINA_MSG_CLOCK:
 	case SAINA_MSG_DOORBELL:
+	case SAINA_MSG_FETCH:
 		flags = SAINA_F_RETRANSMIT;
 		break;
 	case SAINA_MSG_PROBE:
@@ -169,8 +170,8 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 		oracle_grad(&m);
 	else if (hdr.type == SAINA_MSG_PULL)
 		oracle_pull(&m);
-	else if (hdr.type == SAINA_MSG_DOORBELL)
-		oracle_doorbell(&m);
+	else if (hdr.type == SAINA_MSG_DOORBELL || hdr.type == SAINA_MSG_FETCH)
+		oracle_by_reference(&m);
 	else if (hdr.type == SAINA_MSG_ASK)
 		oracle_ask(&m);
 	else if (hdr.type == SAINA_MSG_INC)

@@ -186,6 +186,7 @@ bool oracle_is_wrong_mode(struct oracle_msg *m)
 	case SAINA_MSG_PULL:
 	case SAINA_MSG_ASK:
 	case SAINA_MSG_DOORBELL:
+	case SAINA_MSG_FETCH:
 		return rt->mode == SAINA_RT_PS && m->round >= rt->base;
 	case SAINA_MSG_READ:
 		if (rt->mode == SAINA_RT_FENCE)

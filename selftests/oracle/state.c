@@ -12,12 +12,12 @@ void oracle_init(struct oracle *o, const struct saina_global *g)
 	o->linear = UINT_MAX;
 }
 
-static void output_free(struct oracle_job *j)
+static void results_free(struct oracle_output **p)
 {
-	if (j->output)
-		free(j->output[0].sum);
-	free(j->output);
-	j->output = NULL;
+	if (*p)
+		free((*p)[0].sum);
+	free(*p);
+	*p = NULL;
 }
 
 static void job_free(struct oracle_job *j)
@@ -28,7 +28,9 @@ static void job_free(struct oracle_job *j)
 	free(j->signs);
 	free(j->view);
 	free(j->sums);
-	output_free(j);
+	results_free(&j->output);
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
+		results_free(&j->fetched[w]);
 	memset(j, 0, sizeof(*j));
 }
 
@@ -89,21 +91,32 @@ void oracle_job_remove(struct oracle *o, unsigned int job)
 	job_free(&o->job[job]);
 }
 
-void oracle_output_reset(struct oracle *o, unsigned int job)
+/* @n empty entries instead of those at *@p. */
+static void results_reset(struct oracle_output **p, size_t n, size_t payload)
 {
-	struct oracle_job *j = &o->job[job];
-	size_t n = (size_t)j->conf.segments * SAINA_OUTPUT_ROUNDS;
-	int32_t *sums = zalloc(n * j->conf.payload, sizeof(*sums));
+	int32_t *sums = zalloc(n * payload, sizeof(*sums));
 
-	output_free(j);
-	j->output = zalloc(n, sizeof(*j->output));
+	results_free(p);
+	*p = zalloc(n, sizeof(**p));
 	for (size_t i = 0; i < n; i++)
-		j->output[i].sum = sums + i * j->conf.payload;
+		(*p)[i].sum = sums + i * payload;
 }
 
-void oracle_input_set(struct oracle *o, unsigned int job, unsigned int w, const uint8_t *input)
+void oracle_output_reset(struct oracle *o, unsigned int job)
 {
+	const struct saina_job_conf *c = &o->job[job].conf;
+
+	results_reset(&o->job[job].output, (size_t)c->segments * SAINA_OUTPUT_ROUNDS, c->payload);
+}
+
+void oracle_input_set(struct oracle *o, unsigned int job, unsigned int w, uint8_t *input)
+{
+	const struct saina_job_conf *c = &o->job[job].conf;
+
 	o->job[job].input[w] = input;
+	results_free(&o->job[job].fetched[w]);
+	if (input)
+		results_reset(&o->job[job].fetched[w], c->pool, c->payload);
 }
 
 void oracle_events_clear(struct oracle *o)

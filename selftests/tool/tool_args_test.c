@@ -97,7 +97,7 @@ static const struct {
 	{ "doctor help", "" },
 };
 
-#define ALLOWED_ADD "allowed: elements, workers, id, payload, pool, ring, type, policy, token, token-file, exponent, heartbeat, dead, by-reference"
+#define ALLOWED_ADD "allowed: elements, workers, id, payload, pool, ring, type, policy, token, token-file, exponent, heartbeat, dead, by-reference, by-reference-only"
 
 static const struct {
 	const char *line;

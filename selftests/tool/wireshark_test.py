@@ -80,7 +80,7 @@ def bare(type_):
         return result()
     if name in ("ASK", "ASK_REPLY"):
         return header(type_) + struct.pack("<QQQQ", 99, 0b11, 0b101, 1 << 63)
-    if name in ("DOORBELL", "COMPLETION"):
+    if name in ("DOORBELL", "COMPLETION", "FETCH"):
         return header(type_) + struct.pack("<QQ", 0b11, 0b1)
     if name == "JOIN":
         return header(type_, elem=0, session=0) + struct.pack("<32s32sQQII", b"geheim", b"rank one", 77, 1000, 2, 0)

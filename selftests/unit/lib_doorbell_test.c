@@ -96,6 +96,19 @@ static void assert_input(uint32_t segment)
 	assert_memory_equal(in + 1, s.gradient + segment * PAYLOAD, 4 * PAYLOAD);
 }
 
+/* COMPLETION of these segments from @first on. */
+static void complete(uint32_t first, uint64_t done, uint64_t now)
+{
+	struct {
+		struct saina_hdr h;
+		struct saina_doorbell doorbell;
+	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_COMPLETION },
+		.doorbell = { .done = htole64(done) } };
+
+	m.h.segment = htole32(first);
+	saina_round_input(&s.r, &m.h, now);
+}
+
 /* ASK_REPLY of batch @j, asked just now: nothing has come in. */
 static void lose(unsigned int j, uint64_t now)
 {
@@ -136,6 +149,44 @@ static void test_messages(void **state)
 		assert_int_equal(le32toh(message(0)->segment), j * CUT);
 	}
 	assert_int_equal(output(START), 0);
+}
+
+/* The round is over for the others: results are fetched, unless they are in the output array. */
+static void test_fetch(void **state)
+{
+	struct saina_output_head *b = (void *)(s.output + ENTRY);
+	const struct saina_hdr *h;
+
+	saina_flow_next(&s.r.flow, 2, START);
+	saina_round_start(&s.r, &s.req, START);
+	*b = (struct saina_output_head){ .tag = 1, .segment = 1, .mask = 2, .contributors = 1, .k = 1 };
+	assert_true(output(START) > 0);
+	h = message(0);
+	assert_int_equal(h->type, SAINA_MSG_FETCH);
+	assert_int_equal(le32toh(h->segment), 0);
+	assert_int_equal(le64toh(((const struct saina_doorbell *)(h + 1))->posted), ((1 << CUT) - 1) & ~2);
+	assert_int_equal(s.r.stats.results, 1);
+	assert_true(s.r.stats.pulled >= CUT - 1);
+	/* that of segment 2 is in the input array, that of segment 3 is another segment's */
+	b = (void *)(s.input + 2 * ENTRY);
+	*b = (struct saina_output_head){ .tag = 1, .no_round = ~0u, .segment = 2, .mask = 2, .contributors = 1 };
+	b = (void *)(s.input + 3 * ENTRY);
+	*b = (struct saina_output_head){ .tag = 1, .no_round = ~0u, .segment = 3 + POOL, .mask = 2 };
+	complete(0, 0xff, START);
+	assert_int_equal(s.r.stats.results, 2);
+}
+
+/* Where nothing may go in a message, nothing leaves before there is shared memory. */
+static void test_only(void **state)
+{
+	s.job.by_reference = SAINA_REFERENCE_ONLY;
+	s.shm.wanted_id = 0;
+	saina_round_start(&s.r, &s.req, START);
+	assert_int_equal(output(START), 0);
+	assert_true(s.when > START && s.when < START + 1000 * MSEC);
+	s.shm.wanted_id = 1;
+	assert_int_equal(output(START), BATCHES);
+	assert_doorbell(0, 0, (1 << CUT) - 1);
 }
 
 /* A question is not as long as a doorbell: it is what leaves next, and is not forgotten. */
@@ -189,6 +240,10 @@ int main(void)
 			       test_question, begin, end),
 		statement_with("by reference: more doorbells than fit a batch leave in several",
 			       test_limit, begin, end),
+		statement_with("by reference: results that are in no array are fetched, those of other segments are not taken",
+			       test_fetch, begin, end),
+		statement_with("by reference only: nothing leaves before there is shared memory",
+			       test_only, begin, end),
 	};
 
 	return cmocka_run_group_tests_name("by reference", tests, NULL, NULL);

@@ -322,6 +322,7 @@ static void put_output(uint32_t segment, int exponent, int32_t sum, uint64_t mas
 	int32_t *v = (void *)(b + 1);
 
 	b->exponent = exponent;
+	b->segment = segment;
 	b->mask = mask;
 	b->contributors = __builtin_popcountll(mask);
 	for (int i = 0; i < PAYLOAD; i++)

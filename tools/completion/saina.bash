@@ -104,7 +104,7 @@ _saina_words() { # what may stand here
 	job:add:2:*) ;;	# a new name
 	job:add:*)
 		_saina_keys elements workers id payload pool ring type policy token token-file exponent \
-			heartbeat dead by-reference ;;
+			heartbeat dead by-reference by-reference-only ;;
 	job:set:*) _saina_keys policy state token token-file heartbeat dead ;;
 	worker:set:*) _saina_keys state ;;
 	port:set:*) _saina_keys loss-in loss-out delay-in delay-out seed ;;

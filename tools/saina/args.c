@@ -312,7 +312,7 @@ int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint6
 			return args_error(a, "\"%s\" is given twice", k->name);
 		given |= 1ull << (k - keys);
 		if (k->kind == KEY_FLAG) {
-			store_number(k, obj, 1);
+			store_number(k, obj, k->max);
 		} else {
 			value = args_next(a);
 			if (!value)

@@ -48,7 +48,7 @@ enum key_kind {
 	KEY_FILE,	/* as KEY_STRING: the first line of the named file */
 	KEY_SHARE,	/* u32: probability times 2^32, written 0.2 or 20% */
 	KEY_MS,		/* u32 microseconds, written in milliseconds */
-	KEY_FLAG,	/* a key without a value; stores 1 in one byte */
+	KEY_FLAG,	/* a key without a value; stores max in one byte */
 	KEY_POLICY,	/* struct saina_policy_attrs, written as text */
 };
 

@@ -130,7 +130,7 @@ static void check_port_mtu(const struct doc_state *s, const struct link *l)
 		unsigned int size = job[i].elem_type == SAINA_ELEM_BFLOAT16 ? 2 : 4;
 		unsigned int need = HEADERS + size * job[i].payload;
 
-		if (l->mtu < need)
+		if (job[i].by_reference != SAINA_REFERENCE_ONLY && l->mtu < need)
 			doc_report_of(DOC_FAIL, "port-mtu", l->name,
 				      doc_fix("ip link set {} mtu %u (and the same at its other end), or give the job a smaller payload",
 					      need),

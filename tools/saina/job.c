@@ -97,7 +97,8 @@ void job_print(const struct saina_job_attrs *job, bool show_tokens)
 	else
 		out_null("sfcd", NULL);
 	if (job->by_reference)
-		out_str("reference", "    by reference: %s\n",
+		out_str("reference", job->by_reference == SAINA_REFERENCE_ONLY ?
+			"    by reference only: %s\n" : "    by reference: %s\n",
 			HAS(REFERENCE) ? job->reference : "allowed");
 	if (HAS(TEXT))
 		out_str("text", "    %s\n", job->text);
@@ -192,7 +193,9 @@ static const struct key add_keys[] = {
 	  .max = UINT16_MAX },
 	{ "dead", KEY_U16, SAINA_A_JOB_DEAD_MS, KEY(saina_job_attrs, dead_ms), .max = UINT16_MAX },
 	{ "by-reference", KEY_FLAG, SAINA_A_JOB_BY_REFERENCE, KEY(saina_job_attrs, by_reference),
-	  .max = 1 },
+	  .max = SAINA_REFERENCE_ALLOWED },
+	{ "by-reference-only", KEY_FLAG, SAINA_A_JOB_BY_REFERENCE,
+	  KEY(saina_job_attrs, by_reference), .max = SAINA_REFERENCE_ONLY },
 };
 
 static int job_add(const struct tool *t, struct args *a)
@@ -288,7 +291,7 @@ int tool_job(const struct tool *t, struct args *a)
 		  "NAME elements N|auto workers N [id N] [payload E] [pool N] [ring R]\n"
 		  "      [type int32|float32|bfloat16] [policy POLICY] [token T | token-file FILE]\n"
 		  "      [exponent E]\n"
-		  "      [heartbeat MS] [dead MS] [by-reference]" },
+		  "      [heartbeat MS] [dead MS] [by-reference | by-reference-only]" },
 		{ "set", job_set,
 		  "JOB [policy POLICY] [k K] [state forming|running|stopped]\n"
 		  "      [token T | token-file FILE]\n"

@@ -45,6 +45,7 @@ local TYPES = {
 	[22] = { "LEAVE", "worker", "none" },
 	[23] = { "DOORBELL", "worker", "bell", "again" },
 	[24] = { "COMPLETION", "aggregator", "bell" },
+	[25] = { "FETCH", "worker", "bell", "again" },
 }
 
 -- elem = { name, bytes of one, accessor of one }
@@ -134,7 +135,7 @@ local BROADCAST = { aux = { "timeout_us", 4, "dec", "Time-out of the policy (us)
 
 local BODIES = {
 	bell = {
-		{ "bell.rung", 8, "segments", "Posted: the gradient is in shared memory" },
+		{ "bell.rung", 8, "segments", "Posted: the gradient is in shared memory, or its result is wanted there" },
 		{ "bell.done", 8, "segments", "Done: the result is there" },
 	},
 	ask = {

@@ -52,7 +52,7 @@
  * Version of the maps' names, types, keys, values and sizes.  Any change takes the next
  * number.  Maps pinned under another number are neither opened nor read.
  */
-#define SAINA_LAYOUT		15
+#define SAINA_LAYOUT		16
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */

@@ -7,7 +7,7 @@
  * All multi-byte fields after the UDP header, payload elements included, are
  * LITTLE ENDIAN: the aggregator adds payload words where they lie.
  *
- *   worker --> aggregator:48864   GRAD PULL PROBE ASK DOORBELL, INC READ CLOCK (data plane)
+ *   worker --> aggregator:48864   GRAD PULL PROBE ASK DOORBELL FETCH, INC READ CLOCK (data plane)
  *   worker --> aggregator:48865   JOIN READY HEARTBEAT LEAVE (agent)
  *   aggregator:48864 --> group:48866   RESULT COMPLETION GO PROBE_REPLY  (to all workers)
  *   aggregator:48864 --> worker   RESULT (RESEND, LATE), COMPLETION, STALE, ASK_REPLY, SUM, NAK,
@@ -89,7 +89,15 @@ enum saina_msg_type {
 	SAINA_MSG_LEAVE		= 22,	/* worker: goodbye */
 	/* data plane, shared memory */
 	SAINA_MSG_DOORBELL	= 23,	/* worker: input array is filled; struct saina_doorbell */
-	SAINA_MSG_COMPLETION	= 24,	/* answers DOORBELL: results are in the output array */
+	SAINA_MSG_COMPLETION	= 24,	/* answers DOORBELL and FETCH: where results are */
+	SAINA_MSG_FETCH		= 25,	/* worker: asks for results; struct saina_doorbell */
+};
+
+/* How gradients of a job may go. */
+enum saina_reference {
+	SAINA_REFERENCE_NO	= 0,	/* in messages */
+	SAINA_REFERENCE_ALLOWED	= 1,	/* by reference while all workers can, else in messages */
+	SAINA_REFERENCE_ONLY	= 2,	/* by reference: no message holds a segment */
 };
 
 enum saina_elem_type {
@@ -210,10 +218,12 @@ struct saina_ask {
 #define SAINA_DOORBELL_SEGMENTS	64	/* that one DOORBELL is about, likewise */
 
 /**
- * struct saina_doorbell - body of DOORBELL and COMPLETION; bit i is about segment
+ * struct saina_doorbell - body of DOORBELL, FETCH and COMPLETION; bit i is about segment
  *	hdr.segment + i of round hdr.round
- * @posted: DOORBELL: the gradient is in the worker's input array; COMPLETION: as in the DOORBELL
- * @done: COMPLETION: of these, the result is in the output array; DOORBELL: ignored
+ * @posted: DOORBELL: the gradient is in the worker's input array; FETCH: the result is wanted;
+ *	COMPLETION: as in the message that it answers
+ * @done: COMPLETION: of these, the result is in the output array or, of a FETCH that did not make
+ *	it, in the worker's input array; else ignored
  */
 struct saina_doorbell {
 	__le64	posted;
@@ -295,7 +305,7 @@ struct saina_join_named {
  * @formed: 1: admitted while the job was forming, so @round is the first its data
  *	path opens and has no results before it; 0: came to a running job
  * @reports: 1: a HEARTBEAT may have a struct saina_report
- * @by_reference: 1: the operator allows the job to work by reference (saina/shm.h)
+ * @by_reference: enum saina_reference, as the operator has said (saina/shm.h)
  * @reserved: 0
  */
 struct saina_welcome {

@@ -8,12 +8,13 @@
  * connection.  If @error is 0, two maps come with it (SCM_RIGHTS), of this session only:
  *
  *	input array	entry s & (pool - 1): struct saina_input_head and the worker's gradient
- *			of segment s.  Map it for writing; no other worker has it
+ *			of segment s; after FETCH (saina/proto.h) struct saina_output_head and
+ *			the sums.  Map it for writing; no other worker has it
  *	output array	entry (round & (SAINA_OUTPUT_ROUNDS - 1)) * segments + s: struct
  *			saina_output_head and the sums of segment s.  Map it read-only
  *
  * The worker may then send DOORBELL (saina/proto.h) instead of GRAD, as long as STATUS names
- * the output array that it has.
+ * the output array that it has, and FETCH instead of PULL.
  *
  * A request that carries file descriptors is refused, on Linux 6.16 and later by the kernel
  * (sendmsg: EPERM).  A connection without a request is closed after two seconds; the 65th at
@@ -25,7 +26,7 @@
 #include <linux/types.h>
 #include "saina/proto.h"
 
-#define SAINA_SHM_VERSION	3
+#define SAINA_SHM_VERSION	4
 
 #define SAINA_OUTPUT_ROUNDS	2	/* power of two */
 
@@ -50,6 +51,8 @@ SAINA_ASSERT(sizeof(struct saina_input_head) == 64, "saina_input_head is 64 byte
  * struct saina_output_head - head of an entry of the output array; the sums follow
  * @tag: 1 + round; 0: empty, or being written.  Read it before and after the entry: the entry
  *	is valid if both are the same
+ * @no_round: all ones, where a gradient has its round: what is here cannot be taken for one
+ * @segment: of the result: entries of an input array serve several
  * @mask: of the result, as are all fields below
  * @policy: seq of its policy
  * @k: latched
@@ -60,13 +63,15 @@ SAINA_ASSERT(sizeof(struct saina_input_head) == 64, "saina_input_head is 64 byte
  */
 struct saina_output_head {
 	__u64	tag;
+	__u32	no_round;
+	__u32	segment;
 	__u64	mask;
 	__u32	policy;
 	__u8	k;
 	__u8	contributors;
 	__s8	exponent;
 	__u8	flags;
-	__u8	pad[40];
+	__u8	pad[32];
 };
 SAINA_ASSERT(sizeof(struct saina_output_head) == 64, "saina_output_head is 64 bytes");
 

@@ -8,6 +8,7 @@
 #include "saina/proto.h"
 
 #define IP_UDP 28 /* bytes of both headers */
+#define REFERENCE_POOL 64 /* inputs and hot slots that stay in the caches */
 
 void saina_payload_choose(struct saina_job_attrs *req, unsigned int mtu, bool jumbo)
 {
@@ -20,6 +21,14 @@ void saina_payload_choose(struct saina_job_attrs *req, unsigned int mtu, bool ju
 
 	if (SAINA_HAS(req, SAINA_A_JOB_PAYLOAD))
 		return;
+	/* no segment leaves the memory */
+	if (SAINA_HAS(req, SAINA_A_JOB_BY_REFERENCE) &&
+	    req->by_reference == SAINA_REFERENCE_ONLY) {
+		SAINA_PUT(req, SAINA_A_JOB_PAYLOAD, payload, SAINA_ELEMS_MAX);
+		if (!SAINA_HAS(req, SAINA_A_JOB_POOL))
+			SAINA_PUT(req, SAINA_A_JOB_POOL, pool, REFERENCE_POOL);
+		return;
+	}
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		if ((sizes[i] > SAINA_ELEMS_LINEAR_MAX && !jumbo) ||
 		    IP_UDP + sizeof(struct saina_hdr) + sizes[i] * (half ? 2 : 4) > mtu)

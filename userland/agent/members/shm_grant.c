@@ -129,7 +129,7 @@ uint32_t shm_output_id(struct agent *a, const struct saina_job *job, char *why, 
 		snprintf(why, size, "not allowed for this job");
 		return 0;
 	}
-	for (int w = 0; w < job->workers; w++) {
+	for (int w = 0; job->by_reference != SAINA_REFERENCE_ONLY && w < job->workers; w++) {
 		if (!jobs_alive(job, w) || jobs_worker(a, job, w)->shm_session)
 			continue;
 		snprintf(why, size,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* A turn of the thread that drives: sends what is due, waits, receives. */
+#include <errno.h>
 #include "progress.h"
 #include "reduce/reduce.h"
+#include "session/session.h"
 
 static uint64_t earliest(uint64_t a, uint64_t b)
 {
@@ -11,10 +13,18 @@ static uint64_t earliest(uint64_t a, uint64_t b)
 /* Asks for shared memory, while results are taken. */
 static void run_shm(struct saina *s, struct saina_outgoing *out)
 {
-	s->shm.wanted_id = s->session.output_id;
-	if (saina_session_listening(&s->session))
-		out->when = earliest(out->when,
-				     saina_shm_run(&s->shm, &s->session.job, out->now));
+	struct saina_session *j = &s->session;
+	char text[sizeof(j->error)];
+	const char *why;
+
+	s->shm.wanted_id = j->output_id;
+	if (saina_session_listening(j))
+		out->when = earliest(out->when, saina_shm_run(&s->shm, &j->job, out->now));
+	why = j->phase < PHASE_LEAVING ? saina_shm_failure(&s->shm, &j->job) : NULL;
+	if (why) {
+		snprintf(text, sizeof(text), "job %u goes by reference only: %s", j->job.id, why);
+		saina_session_abort(j, -EOPNOTSUPP, text);
+	}
 	s->io.shm = s->shm.fd;
 }
 

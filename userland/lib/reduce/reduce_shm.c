@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Rounds through shared memory: doorbells and the output array. */
+/* Rounds through shared memory: doorbells and fetches, and where results are. */
 #include "reduce_msg.h"
 #include "reduce_shm.h"
 #include "wire/check.h"
 
-/* Makes the header of a RESULT from that of an entry of the output array. */
+/* Makes the header of a RESULT from that of an entry. */
 static void shm_result_header(const struct saina_round *r, const struct saina_output_head *b,
 			      uint32_t round, uint32_t segment, uint8_t next_k, struct saina_hdr *h)
 {
@@ -27,9 +27,9 @@ static void shm_result_header(const struct saina_round *r, const struct saina_ou
 }
 
 /*
- * The common case of a result in the output array: our gradient was counted without residual or
+ * The common case of a result in shared memory: our gradient was counted without residual or
  * shift, so nothing of it is needed any more and the sums can be decoded in place.  If the
- * aggregator overwrites the entry meanwhile, the result comes again, as a message.
+ * aggregator overwrites the entry meanwhile, the result is asked for again.
  */
 static bool take_result_in_place(struct saina_round *r, const struct saina_output_head *b,
 				 const struct saina_hdr *h, uint32_t round, uint32_t segment,
@@ -42,7 +42,7 @@ static bool take_result_in_place(struct saina_round *r, const struct saina_outpu
 	    !(le64toh(h->mask) >> r->job->worker & 1))
 		return false;
 	saina_round_decode(r, segment, h, b + 1);
-	if (!saina_shm_output_holds(b, round))
+	if (!saina_shm_holds(b, round, segment))
 		return true;
 	saina_round_heard(r, h);
 	saina_flow_result(&r->flow, round, segment, now);
@@ -61,16 +61,18 @@ bool saina_shm_result(struct saina_round *r, uint32_t round, uint32_t segment, u
 	if (!r->shm || !saina_shm_ready(r->shm, r->job))
 		return false;
 	b = saina_shm_output(r->shm, round, segment);
-	if (!saina_shm_output_holds(b, round))
+	if (!saina_shm_holds(b, round, segment))
+		b = saina_shm_fetched(r->shm, segment);
+	if (!saina_shm_holds(b, round, segment))
 		return false;
 	shm_result_header(r, b, round, segment, next_k, r->copy);
-	if (!saina_shm_output_holds(b, round) ||
+	if (!saina_shm_holds(b, round, segment) ||
 	    !saina_exponent_valid_in_result(r->job->elem, r->copy->exponent))
 		return false;
 	if (take_result_in_place(r, b, r->copy, round, segment, now))
 		return true;
 	memcpy(r->copy + 1, b + 1, r->job->wire);
-	if (!saina_shm_output_holds(b, round))
+	if (!saina_shm_holds(b, round, segment))
 		return false;
 	saina_round_result(r, r->copy, now);
 	return true;
@@ -92,38 +94,52 @@ void saina_shm_completion(struct saina_round *r, const struct saina_hdr *h, uint
 	}
 }
 
-void saina_shm_put_doorbell(struct saina_round *r, void *buf, const struct saina_act *a, size_t n)
+/* Writes the gradient that @a is about into the input array. */
+static void write_input(struct saina_round *r, const struct saina_act *a)
 {
-	struct saina_hdr *h = saina_msg_put_header(r, buf, SAINA_MSG_DOORBELL, a);
-	uint64_t posted = 0;
-	struct saina_doorbell doorbell;
+	struct saina_input_head *in = saina_shm_input(r->shm, a->segment);
 
-	h->flags = a->again ? SAINA_F_RETRANSMIT : 0;
-	for (size_t i = 0; i < n; i++) {
-		struct saina_input_head *in = saina_shm_input(r->shm, a[i].segment);
-
-		/* A retransmission is the same to the bit: what is there is left. */
-		if (in->session != r->job->session || in->round != a[i].round ||
-		    in->segment != a[i].segment) {
-			saina_shm_write_begin(in);
-			in->round = a[i].round;
-			in->segment = a[i].segment;
-			in->exponent = saina_gradient_encode(&r->grad, a[i].segment, in + 1);
-			saina_shm_write_end(in, r->job->session);
-		}
-		posted |= 1ull << (a[i].segment - a->segment);
-	}
-	doorbell = (struct saina_doorbell){.posted = htole64(posted)};
-	memcpy(h + 1, &doorbell, sizeof(doorbell));
+	/* A retransmission is the same to the bit: what is there is left. */
+	if (in->session == r->job->session && in->round == a->round && in->segment == a->segment)
+		return;
+	saina_shm_write_begin(in);
+	in->round = a->round;
+	in->segment = a->segment;
+	in->exponent = saina_gradient_encode(&r->grad, a->segment, in + 1);
+	saina_shm_write_end(in, r->job->session);
 }
 
-bool saina_shm_fits_doorbell(const struct saina_round *r, const struct saina_act *a, size_t n)
+bool saina_shm_put(struct saina_round *r, void *buf, const struct saina_act *a, size_t n,
+		   uint64_t now)
 {
-	if (!r->shm || !saina_shm_ready(r->shm, r->job))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (a[i].type != SAINA_ACT_GRAD || a[i].round != a->round ||
-		    a[i].segment - a->segment >= SAINA_DOORBELL_SEGMENTS)
-			return false;
-	return true;
+	bool fetch = a->type == SAINA_ACT_PULL;
+	struct saina_doorbell doorbell = {0};
+	struct saina_hdr *h;
+	uint64_t posted = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!fetch)
+			write_input(r, &a[i]);
+		else if (saina_shm_result(r, a[i].round, a[i].segment, 0, now))
+			continue;
+		posted |= 1ull << (a[i].segment - a->segment);
+	}
+	h = saina_msg_put_header(r, buf, fetch ? SAINA_MSG_FETCH : SAINA_MSG_DOORBELL, a);
+	h->flags = a->again ? SAINA_F_RETRANSMIT : 0;
+	doorbell.posted = htole64(posted);
+	memcpy(h + 1, &doorbell, sizeof(doorbell));
+	return posted;
+}
+
+size_t saina_shm_takes(const struct saina_round *r, const struct saina_act *a, size_t n)
+{
+	size_t i = 0;
+
+	if (!r->shm || !saina_shm_ready(r->shm, r->job) ||
+	    (a->type != SAINA_ACT_GRAD && a->type != SAINA_ACT_PULL))
+		return 0;
+	while (i < n && a[i].type == a->type && a[i].round == a->round &&
+	       a[i].segment - a->segment < SAINA_DOORBELL_SEGMENTS)
+		i++;
+	return i;
 }

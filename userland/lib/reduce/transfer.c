@@ -6,6 +6,8 @@
 #include "reduce_msg.h"
 #include "reduce_shm.h"
 
+#define RETRY_NS (20 * MSEC)
+
 static void stale_rx(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	uint32_t round = le32toh(h->round), segment = le32toh(h->segment);
@@ -76,21 +78,37 @@ static size_t next_acts(struct saina_round *r, uint64_t now, uint64_t *when)
 	return r->acts;
 }
 
+/* @n of them are done. */
+static void drop_acts(struct saina_round *r, size_t n)
+{
+	r->acts -= n;
+	memmove(r->act, r->act + n, r->acts * sizeof(*r->act));
+}
+
 unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
 				uint64_t *when)
 {
 	unsigned int doorbells = 0, n = 0;
-	size_t acts;
+	size_t acts, taken;
 
+	/* no message may hold a segment, and there is no shared memory yet */
+	if (r->job->by_reference == SAINA_REFERENCE_ONLY &&
+	    !(r->shm && saina_shm_ready(r->shm, r->job))) {
+		*when = now + RETRY_NS;
+		return 0;
+	}
 	while (!n && doorbells < SAINA_DOORBELLS_MAX && (acts = next_acts(r, now, when))) {
-		if (saina_shm_fits_doorbell(r, r->act, acts))
-			saina_shm_put_doorbell(r, buf + SAINA_DOORBELL_LEN * doorbells++, r->act,
-					       acts);
-		else if (!doorbells || !is_message_act(r->act))
+		taken = saina_shm_takes(r, r->act, acts);
+		if (taken) {
+			doorbells += saina_shm_put(r, buf + SAINA_DOORBELL_LEN * doorbells, r->act,
+						   taken, now);
+		} else if (!doorbells || !is_message_act(r->act)) {
+			taken = acts;
 			n = put_acts(r, r->act, acts, now, buf, len);
-		else
+		} else {
 			break; /* messages of another length: in the next call */
-		r->acts = 0;
+		}
+		drop_acts(r, taken);
 	}
 	if (doorbells)
 		*len = SAINA_DOORBELL_LEN;
@@ -131,6 +149,9 @@ void saina_round_sent(struct saina_round *r, const uint8_t *buf, unsigned int n,
 		case SAINA_MSG_PULL:
 		case SAINA_MSG_READ:
 			r->stats.pulled++;
+			break;
+		case SAINA_MSG_FETCH:
+			r->stats.pulled += __builtin_popcountll(le64toh(doorbell->posted));
 			break;
 		case SAINA_MSG_ASK:
 			r->stats.asked++;

@@ -274,7 +274,8 @@ static bool adopt_job(struct saina_session *j, const struct saina_hdr *h,
 		snprintf(text, sizeof(text), "job %u has %llu elements, %llu are wanted", job->id,
 			 (unsigned long long)job->elements,
 			 (unsigned long long)le64toh(j->body.elements));
-	} else if (j->mtu < job->msglen + SAINA_IP_UDP_LEN) {
+	} else if (job->by_reference != SAINA_REFERENCE_ONLY &&
+		   j->mtu < job->msglen + SAINA_IP_UDP_LEN) {
 		err = -EMSGSIZE;
 		saina_session_explain_mtu(j, text, sizeof(text));
 	} else {

@@ -9,6 +9,7 @@
 #include "shm.h"
 
 #define AGAIN_NS (1000 * MSEC)
+#define TRIES_MAX 5
 
 void saina_shm_init(struct saina_shm *s, const char *path)
 {
@@ -55,6 +56,7 @@ static int send_request(const struct saina_shm *s, const struct saina_job *job)
 	};
 	int fd;
 
+	errno = ENAMETOOLONG;
 	if (strlen(s->path) >= sizeof(addr.sun_path))
 		return -1;
 	strcpy(addr.sun_path, s->path);
@@ -78,8 +80,20 @@ uint64_t saina_shm_run(struct saina_shm *s, const struct saina_job *job, uint64_
 		return s->again_ns;
 	s->again_ns = now + AGAIN_NS;
 	close_socket(s);
+	s->tries++;
 	s->fd = send_request(s, job);
+	if (s->fd < 0)
+		snprintf(s->why, sizeof(s->why), "%s: %s", s->path, strerror(errno));
 	return s->again_ns;
+}
+
+const char *saina_shm_failure(const struct saina_shm *s, const struct saina_job *job)
+{
+	if (job->by_reference != SAINA_REFERENCE_ONLY)
+		return NULL;
+	if (!s->path)
+		return "SAINA_SHARE is not set: it is the path of the agent's socket \"share\", and this worker has to be on the agent's host";
+	return s->tries > TRIES_MAX ? s->why : NULL;
 }
 
 static bool map_arrays(struct saina_shm *s, const struct saina_job *job,
@@ -107,7 +121,19 @@ static bool map_arrays(struct saina_shm *s, const struct saina_job *job,
 	s->output = p;
 	s->session = job->session;
 	s->output_id = a->output;
+	s->tries = 0;
 	return true;
+}
+
+/* Tries again, soon if there is no other way. */
+static void refused(struct saina_shm *s, const struct saina_job *job, struct saina_notes *notes,
+		    const char *why)
+{
+	snprintf(s->why, sizeof(s->why), "%s", why);
+	if (job->by_reference == SAINA_REFERENCE_ONLY)
+		return;
+	saina_note(notes, "no shared memory, so gradients go as messages: %s", why);
+	s->again_ns += 30 * AGAIN_NS;
 }
 
 void saina_shm_receive(struct saina_shm *s, const struct saina_job *job, struct saina_notes *notes)
@@ -137,17 +163,17 @@ void saina_shm_receive(struct saina_shm *s, const struct saina_job *job, struct 
 	c = CMSG_FIRSTHDR(&m);
 	if (a.error || !c || c->cmsg_len != CMSG_LEN(sizeof(fd))) {
 		a.text[sizeof(a.text) - 1] = 0;
-		saina_note(notes, "no shared memory, so gradients go as messages: %s", a.text);
-		s->again_ns += 30 * AGAIN_NS;
+		refused(s, job, notes, a.text);
 		return;
 	}
 	memcpy(fd, CMSG_DATA(c), sizeof(fd));
 	if (!map_arrays(s, job, &a, fd)) {
+		int err = errno;
+
 		unmap_arrays(s);
-		saina_note(notes,
-			   "cannot map the memory that %s shares, so gradients go as messages: %s",
-			   s->path, strerror(errno));
-		s->again_ns += 30 * AGAIN_NS;
+		snprintf(a.text, sizeof(a.text), "cannot map what %.80s shares: %s", s->path,
+			 strerror(err));
+		refused(s, job, notes, a.text);
 	}
 	close(fd[0]);
 	close(fd[1]);

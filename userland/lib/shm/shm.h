@@ -14,6 +14,8 @@
  * @path: of the agent's socket; NULL: this worker sends its gradients in messages
  * @fd: connection on which the agent's reply is awaited, or -1
  * @again_ns: when to ask (again)
+ * @tries: requests since the arrays were mapped last
+ * @why: why the last one has failed
  * @session: that @input belongs to
  * @output_id: of the output array that is mapped; 0: none is
  * @wanted_id: of the output array that STATUS named last; 0: all workers use messages
@@ -29,6 +31,8 @@ struct saina_shm {
 	const char *path;
 	int	 fd;
 	uint64_t again_ns;
+	unsigned int tries;
+	char	 why[SAINA_TEXT_LEN + 80];
 	uint64_t session;
 	uint32_t output_id, wanted_id;
 	uint8_t	 *input;
@@ -42,6 +46,8 @@ void saina_shm_init(struct saina_shm *s, const char *path);
 void saina_shm_exit(struct saina_shm *s);
 /* Asks the agent for the arrays of @job's session, if they are not mapped.  When to call again. */
 uint64_t saina_shm_run(struct saina_shm *s, const struct saina_job *job, uint64_t now);
+/* Why this worker cannot take part in a job that goes by reference only; NULL: it can, or may yet. */
+const char *saina_shm_failure(const struct saina_shm *s, const struct saina_job *job);
 /* @fd is readable: maps the arrays, or notes why not. */
 void saina_shm_receive(struct saina_shm *s, const struct saina_job *job,
 		       struct saina_notes *notes);
@@ -83,13 +89,25 @@ static inline const struct saina_output_head *saina_shm_output(const struct sain
 					    segment) * s->entry);
 }
 
-/* Does the entry hold the result of @round, and has it since the last call? */
-static inline bool saina_shm_output_holds(const struct saina_output_head *b, uint32_t round)
+/* Where a FETCH leaves the result of @segment: the entry of its gradient. */
+static inline const struct saina_output_head *saina_shm_fetched(const struct saina_shm *s,
+								 uint32_t segment)
+{
+	return (const void *)saina_shm_input(s, segment);
+}
+
+/*
+ * Does the entry hold the result of @round and @segment, and has it since the last call?  That of a
+ * gradient has a session, which is random, where others have the tag.
+ */
+static inline bool saina_shm_holds(const struct saina_output_head *b, uint32_t round,
+				   uint32_t segment)
 {
 	bool holds;
 
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	holds = __atomic_load_n(&b->tag, __ATOMIC_RELAXED) == round + 1ull;
+	holds = __atomic_load_n(&b->tag, __ATOMIC_RELAXED) == round + 1ull &&
+		__atomic_load_n(&b->segment, __ATOMIC_RELAXED) == segment;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return holds;
 }

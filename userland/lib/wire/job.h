@@ -42,7 +42,7 @@
  * @dead_ms: silence after which the agent declares a worker dead
  * @first_round: * first round this incarnation may contribute to
  * @formed: * its WELCOME came while the job was forming: there is no round before @first_round
- * @by_reference: * its operator allows shared memory
+ * @by_reference: * enum saina_reference: what its operator allows
  * @reports: heartbeats may carry a report
  */
 struct saina_job {
@@ -57,7 +57,8 @@ struct saina_job {
 	uint64_t session;
 	uint16_t heartbeat_ms, dead_ms;
 	uint32_t first_round;
-	bool	 formed, by_reference, reports;
+	uint8_t	 by_reference;
+	bool	 formed, reports;
 };
 
 #define SAINA_DATAGRAM_MAX 65507	/* the largest UDP payload */
