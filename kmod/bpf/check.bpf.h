@@ -108,7 +108,7 @@ static __always_inline __u32 check_message(HOOK_CTX *ctx, const void *h, struct 
 static __always_inline bool check_exponent(const struct message *m, __s32 e)
 {
 	if (m->type == SAINA_MSG_GRAD)
-		return m->conf->elem == SAINA_ELEM_INT32 ? exponent_is_valid(e) : !e;
+		return SAINA_ELEM_IS_INT(m->conf->elem) ? exponent_is_valid(e) : !e;
 	return m->type != SAINA_MSG_INC || (exponent_is_valid(e) && !exponent_is_nan(e));
 }
 
@@ -159,7 +159,7 @@ static __always_inline __u32 check_sender(const struct frame *f, const void *h, 
 	in->lock = (conf->lock_base + (in->segment & (in->pool - 1))) & (SAINA_LOCKS - 1);
 	if (m->type == SAINA_MSG_PULL || m->type == SAINA_MSG_READ)
 		in->pull = true;
-	in->deferred = conf->elem != SAINA_ELEM_INT32;
+	in->elem = conf->elem;
 	return COUNT_NONE;
 }
 

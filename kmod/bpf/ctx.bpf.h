@@ -52,7 +52,7 @@ enum slot_busy {
  * @lock: of its slot
  * @pool: hot slots of its job
  * @pull: PULL, else GRAD
- * @deferred: saina.ko adds its elements, without the slot's lock (jobs of floats)
+ * @elem: enum saina_elem_type of its job
  * @parts: CODED: of the gradient
  * @parts_alive: CODED: parts that some live worker computes, as bits
  */
@@ -71,7 +71,7 @@ struct ctx_in {
 	__u32	pool;
 	__s32	exponent;
 	__u32	pull;
-	__u32	deferred;
+	__u32	elem;
 	__u32	parts;
 	__u32	parts_alive;
 };

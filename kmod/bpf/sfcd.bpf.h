@@ -21,10 +21,12 @@ struct sfcd_segment {
 	__u32	flips;
 #ifdef SAINA_KMOD
 	__u64	largest;	/* of what is not negative, read as an unsigned number */
+#else
+	__u32	borrow;		/* what the first number of a pair may have taken from the second */
 #endif
 };
 
-/* 1 if the sum is negative; minus zero of floats is not. */
+/* 1 if the sum is negative; minus zero of floats is not.  Of a pair: the second number. */
 static __always_inline __u64 sfcd_negative(const struct sfcd_segment *s, __u32 sum)
 {
 #ifdef SAINA_KMOD
@@ -34,7 +36,7 @@ static __always_inline __u64 sfcd_negative(const struct sfcd_segment *s, __u32 s
 	asm volatile("" : "+r"(below));
 	return below >> 63;
 #else
-	return sum >> 31;
+	return (sum + s->borrow) >> 31;
 #endif
 }
 
@@ -67,6 +69,8 @@ __noinline int sfcd_segment_init(struct sfcd_segment *s, const struct ctx_in *in
 	s->largest = conf->elem == SAINA_ELEM_INT32	 ? 0x7fffffff :
 		     conf->elem == SAINA_ELEM_FLOAT32 ? 0x80000000 :
 							 0x8000;
+#else
+	s->borrow = conf->elem == SAINA_ELEM_INT16 ? 0x8000 : 0;
 #endif
 	if (rt->policy.flags & SAINA_POLICY_F_PARITY) {
 		/* the original SAINA counts flips in whole words of 32 only */

@@ -37,11 +37,11 @@ enum slot_action {
 	SLOT_DO_FINISH_NAN,	/* ring, output = 0 */
 };
 
-/* Only with the module: is it added there? */
+/* Only with the module: is it added there, without the slot's lock?  Floats are. */
 static __always_inline bool slot_is_deferred(const struct ctx_in *in)
 {
 #ifdef SAINA_KMOD
-	return in->deferred;
+	return !SAINA_ELEM_IS_INT(in->elem);
 #else
 	return false;
 #endif
@@ -358,6 +358,39 @@ static __always_inline __u32 slot_shift_less(__s32 difference)
 static __always_inline __u32 slot_shift(__s32 x, __u32 less)
 {
 	return ((__s32)((__u32)(x >> less) + 1)) >> 1;
+}
+
+/* Is its payload pairs of int16?  Not with the module, whose programs have no room for that. */
+static __always_inline bool slot_has_pairs(const struct ctx_in *in)
+{
+#ifdef SAINA_KMOD
+	return false;
+#else
+	return in->elem == SAINA_ELEM_INT16;
+#endif
+}
+
+#define PAIR_LESS_MAX	14u	/* 2^15 is the largest power of two to divide an int16 by */
+
+/*
+ * Both numbers of a pair, likewise; @less is at most PAIR_LESS_MAX.  With 2^15 added neither is
+ * negative, so bits that one shift moves from the second to the first are all there is to mask.
+ * What is added becomes 2^(14 - @less): the caller subtracts slot_pair_bias().
+ */
+static __always_inline __u32 slot_shift_pair(__u32 x, __u32 less, __u32 mask)
+{
+	x = (x + 0x80008000) >> less;
+	return (x >> 1 & mask) + (x & 0x00010001);
+}
+
+static __always_inline __u32 slot_pair_mask(__u32 less)
+{
+	return (0x7fff >> less) * 0x00010001;
+}
+
+static __always_inline __u32 slot_pair_bias(__u32 less)
+{
+	return (0x4000 >> less) * 0x00010001;
 }
 
 /* The part that depends on the payload size, once for each. */

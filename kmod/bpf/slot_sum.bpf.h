@@ -57,6 +57,18 @@ static __always_inline void SIZED(sum_mixed)(__s32 *sum, const __s32 *in, __u32 
 		sum[i] = slot_shift(finer[i], less) + (__u32)other[i];
 }
 
+/* The same of pairs of int16. */
+static __always_inline void SIZED(sum_mixed_pairs)(__s32 *sum, const __s32 *in, __u32 less,
+						   bool coarser)
+{
+	const __s32 *finer = coarser ? sum : in, *other = coarser ? in : sum;
+	const __u32 mask = slot_pair_mask(less), bias = slot_pair_bias(less);
+
+	UNROLL
+	for (__u32 i = 0; i < WORDS; i++)
+		sum[i] = slot_shift_pair(finer[i], less, mask) + (__u32)other[i] - bias;
+}
+
 /* The loops that make a result leave it in the ring and in the output, and
  * return its checksum (not folded).  The hot slot's sums are dead from then
  * on: as long as it has the tag, so has the ring entry.
@@ -190,7 +202,8 @@ __noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p
 	/* coarse: up to a tick behind, but cheap; a later PULL completes the slot */
 	in->now = h->meta.deadline ? bpf_ktime_get_coarse_ns() : 0;
 	if (h->meta.exponent != in->exponent)
-		return SIZED(slot_add_mixed)(in, &h->meta, (void *)h->sum, p);
+		return slot_has_pairs(in) ? SLOT_NOT_ADDED :
+					    SIZED(slot_add_mixed)(in, &h->meta, (void *)h->sum, p);
 	cnt = map_counted(job, in->segment);
 	if (!cnt)
 		return SLOT_NOT_ADDED;
@@ -375,14 +388,20 @@ __noinline int SIZED(slot_mixed)(struct saina_ctx *c, struct SLOT *h, struct SLO
 		int difference = h->meta.exponent - c->in.exponent;
 
 		less = slot_shift_less(difference);
+		if (slot_has_pairs(&c->in) && less > PAIR_LESS_MAX)
+			less = PAIR_LESS_MAX;
 		coarser = difference > 0;
 		action = slot_decide_open(c, &h->meta, cnt);
 	}
 	action = through_memory(&c->latch.action, action);
 	less = through_memory(&c->latch.less, less) & 31;
 	coarser = through_memory(&c->latch.coarser, coarser);
-	if (action == SLOT_DO_ADD || action == SLOT_DO_FINISH_ADD)
-		SIZED(sum_mixed)(h->sum, in->v, less, coarser);
+	if (action == SLOT_DO_ADD || action == SLOT_DO_FINISH_ADD) {
+		if (slot_has_pairs(&c->in))
+			SIZED(sum_mixed_pairs)(h->sum, in->v, less, coarser);
+		else
+			SIZED(sum_mixed)(h->sum, in->v, less, coarser);
+	}
 	/* a separate pass: two loops that add and finish are too many for the verifier */
 	if (*(volatile __u32 *)&c->latch.action == SLOT_DO_FINISH_ADD) {
 		if (BY_DOORBELL(c))

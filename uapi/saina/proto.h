@@ -49,7 +49,7 @@
 #define SAINA_ROUND_ASK		0xffffffffu	/* CLOCK: asks only: my step, and may I begin it? */
 
 /*
- * Exponents of GRAD, INC and RESULT in int32 jobs: integer = round(value * 2^exponent).  The
+ * Exponents of GRAD, INC and RESULT in jobs of integers: integer = round(value * 2^exponent).  The
  * coarsest holds every finite float32, summed over SAINA_WORKERS_MAX workers; at the finest,
  * values below 2^-111 become 0.  SAINA_EXPONENT_NAN marks a segment with a NaN or an infinity.
  */
@@ -57,7 +57,7 @@
 #define SAINA_EXPONENT_MAX	110
 #define SAINA_EXPONENT_NAN	(-128)
 
-/* Payload sizes a job may choose, in elements of 4 bytes. */
+/* Payload sizes a job may choose, in elements of 4 bytes, or in pairs of int16. */
 #define SAINA_ELEMS_LIST(X) X(64) X(128) X(256) X(352) X(1024) X(2048)
 #define SAINA_ELEMS_MAX		2048
 #define SAINA_ELEMS_LINEAR_MAX	352	/* the largest that fits MTU 1500 */
@@ -104,7 +104,24 @@ enum saina_elem_type {
 	SAINA_ELEM_INT32	= 1,	/* two's complement, wrapping sums */
 	SAINA_ELEM_FLOAT32	= 2,	/* needs saina.ko */
 	SAINA_ELEM_BFLOAT16	= 3,	/* needs saina.ko */
+	SAINA_ELEM_INT16	= 4,	/* two in a word, see SAINA_PAIR() */
 };
+
+/* Integers with a block scale, else floats. */
+#define SAINA_ELEM_IS_INT(elem) ((elem) == SAINA_ELEM_INT32 || (elem) == SAINA_ELEM_INT16)
+
+/*
+ * Jobs of int16 have two elements in each word of 4 bytes: the first one, plus 65536 times the
+ * second one, modulo 2^32.  So a sum of words has both sums, as long as each of these fits 16
+ * bits.  The payload of a job, and all that is said of elements in messages, slots and signs,
+ * counts words.
+ */
+#define SAINA_PAIR(first, second) ((__u32)(first) + ((__u32)(second) << 16))
+#define SAINA_PAIR_FIRST(word)	((__s16)(word))
+#define SAINA_PAIR_SECOND(word)	((__s16)(((__u32)(word) + 0x8000) >> 16))
+
+/* Elements of the gradient in a message. */
+#define SAINA_SEGMENT_ELEMS(elem, payload) ((elem) == SAINA_ELEM_INT16 ? 2 * (payload) : (payload))
 
 /* hdr.flags of answers */
 #define SAINA_F_DEGRADED	0x01	/* fewer than the latched k: workers died */
@@ -147,7 +164,7 @@ enum saina_nak {
  * @segment: which payload-sized piece of the gradient, 0..segments-1; GO: the window;
  *	STATUS: not 0 while the worker has not shown that results get to it by its port's hook:
  *	a PROBE with this segment may show that, READY with FAST and this segment says so
- * @count: elements in the payload: the job's payload size in GRAD, PULL,
+ * @count: elements in the payload (int16: pairs): the job's payload size in GRAD, PULL,
  *	RESULT, INC, READ and SUM (pad the last segment with zeros), 0 elsewhere
  * @worker: sender (requests) or addressee (unicast answers); 0xff in
  *	multicast
@@ -288,8 +305,8 @@ struct saina_join_named {
  *	worker's from now on)
  * @nonce: of the JOIN
  * @elements: elements of the job's gradient
- * @segments: ceil(elements / payload)
- * @payload: elements in one message
+ * @segments: ceil(elements / SAINA_SEGMENT_ELEMS(elem, payload))
+ * @payload: elements in one message; int16: pairs
  * @pool: hot slots: segment s may be sent once s - pool has its result
  * @ring: rounds of results kept for RESEND, LATE, PULL
  * @workers: size of the job
