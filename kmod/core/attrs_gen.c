@@ -41,7 +41,7 @@ static const struct saina_attr job_attrs[] = {
 	ROW(job, SAINA_A_JOB_PAYLOAD, U16, payload, "payload"),
 	ROW(job, SAINA_A_JOB_POOL, U32, pool, "pool"),
 	ROW(job, SAINA_A_JOB_RING, U32, ring, "ring"),
-	ROW(job, SAINA_A_JOB_ELEM_TYPE, U8, elem_type, "elem-type", .min = 1, .max = 3),
+	ROW(job, SAINA_A_JOB_ELEM_TYPE, U8, elem_type, "elem-type", .min = 1, .max = 4),
 	ROW(job, SAINA_A_JOB_EXPONENT, U32, exponent, "exponent"),
 	ROW(job, SAINA_A_JOB_POLICY, NEST, policy, "policy", .nest = &saina_policy_class),
 	ROW(job, SAINA_A_JOB_TOKEN, STRING, token, "token"),
@@ -185,6 +185,7 @@ _Static_assert(SAINA_JOB_STOPPED == 3, "job-state: stopped");
 _Static_assert(SAINA_ELEM_INT32 == 1, "elem-type: int32");
 _Static_assert(SAINA_ELEM_FLOAT32 == 2, "elem-type: float32");
 _Static_assert(SAINA_ELEM_BFLOAT16 == 3, "elem-type: bfloat16");
+_Static_assert(SAINA_ELEM_INT16 == 4, "elem-type: int16");
 _Static_assert(SAINA_POLICY_BSP == 1, "policy-mode: bsp");
 _Static_assert(SAINA_POLICY_FASTEST == 2, "policy-mode: fastest");
 _Static_assert(SAINA_POLICY_SFCD == 3, "policy-mode: sfcd");

@@ -66,25 +66,41 @@ int saina_job_token(struct saina_job *job, const struct saina_job_attrs *req,
 	return ret;
 }
 
-/* Element type, and the scale that only int32 has. */
+int saina_elem_check(const struct saina_core *c, unsigned int elem, struct saina_core_err *err)
+{
+	if (elem != SAINA_ELEM_FLOAT32 && elem != SAINA_ELEM_BFLOAT16 && !SAINA_ELEM_IS_INT(elem))
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_ELEM_TYPE,
+				    "element type: %u is unknown; int32 is %d, float32 %d, bfloat16 %d, "
+				    "int16 %d",
+				    elem, SAINA_ELEM_INT32, SAINA_ELEM_FLOAT32, SAINA_ELEM_BFLOAT16,
+				    SAINA_ELEM_INT16);
+	if (elem == SAINA_ELEM_INT16 && c->ops->floats)
+		return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_ELEM_TYPE,
+				    "element type: int16 is for hosts without saina.ko: with it, bfloat16 "
+				    "takes as few bytes");
+	if (!SAINA_ELEM_IS_INT(elem) && !c->ops->floats)
+		return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_ELEM_TYPE,
+				    "element type: sums of floats need saina.ko: load it and restart "
+				    "sainad, or use int32 or int16 (half the bytes), which carry float "
+				    "tensors too");
+	return 0;
+}
+
+/* Element type, and the scale of parameters that only int32 has. */
 int saina_job_elem(const struct saina_core *c, struct saina_job *job,
 		   const struct saina_job_attrs *req, struct saina_core_err *err)
 {
+	int ret;
+
 	job->elem = SAINA_HAS(req, SAINA_A_JOB_ELEM_TYPE) ? req->elem_type : SAINA_ELEM_INT32;
-	if (job->elem != SAINA_ELEM_INT32 && job->elem != SAINA_ELEM_FLOAT32 &&
-	    job->elem != SAINA_ELEM_BFLOAT16)
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_ELEM_TYPE,
-				    "element type: %u is unknown; int32 is %d, float32 %d, bfloat16 %d",
-				    job->elem, SAINA_ELEM_INT32, SAINA_ELEM_FLOAT32,
-				    SAINA_ELEM_BFLOAT16);
+	ret = saina_elem_check(c, job->elem, err);
+	if (ret)
+		return ret;
 	if (job->elem != SAINA_ELEM_INT32) {
-		if (!c->ops->floats)
-			return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_ELEM_TYPE,
-					    "element type: sums of floats need saina.ko: load it and "
-					    "restart sainad, or use int32, which carries float tensors too");
 		if (SAINA_HAS(req, SAINA_A_JOB_EXPONENT) && req->exponent)
 			return saina_refuse(err, -EINVAL, SAINA_A_JOB_EXPONENT,
-					    "exponent: floats are summed as they are, without a scale");
+					    "exponent: it is the scale of the parameters of steps, which "
+					    "only jobs of int32 have");
 		return 0;
 	}
 	job->exponent = EXPONENT_DEFAULT;
@@ -106,10 +122,10 @@ int saina_job_reference(struct saina_job *job, const struct saina_job_attrs *req
 	if (req->by_reference > SAINA_REFERENCE_ONLY)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_BY_REFERENCE,
 				    "by-reference: %u: must be 0, 1 or 2 (only)", req->by_reference);
-	if (req->by_reference && job->elem != SAINA_ELEM_INT32)
+	if (req->by_reference && !SAINA_ELEM_IS_INT(job->elem))
 		return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_BY_REFERENCE,
-				    "by-reference: only jobs of int32 can share memory with their "
-				    "workers; float tensors can be reduced in such a job, too");
+				    "by-reference: only jobs of int32 and int16 can share memory with "
+				    "their workers; float tensors can be reduced in such a job, too");
 	job->by_reference = req->by_reference;
 	return 0;
 }
@@ -129,15 +145,17 @@ static int payload_ok(__u32 payload)
 int saina_job_size(struct saina_job *job, __u64 elements, unsigned int attr,
 		   struct saina_core_err *err)
 {
-	/* compared before it is rounded up: elements + payload could wrap */
-	if (elements > (__u64)SAINA_SEGMENTS_MAX * job->payload)
+	const __u32 each = SAINA_SEGMENT_ELEMS(job->elem, job->payload);
+
+	/* compared before it is rounded up: elements + each could wrap */
+	if (elements > (__u64)SAINA_SEGMENTS_MAX * each)
 		return saina_refuse(err, -ERANGE, attr,
 				    "elements: more than %llu do not fit %u messages of %u; choose "
 				    "a larger payload",
-				    (unsigned long long)SAINA_SEGMENTS_MAX * job->payload,
-				    SAINA_SEGMENTS_MAX, job->payload);
+				    (unsigned long long)SAINA_SEGMENTS_MAX * each,
+				    SAINA_SEGMENTS_MAX, each);
 	job->elements = elements;
-	job->segments = saina_div(elements + job->payload - 1, job->payload);
+	job->segments = saina_job_segments(job, elements);
 	saina_job_memory(job);
 	return 0;
 }
@@ -187,7 +205,8 @@ int saina_job_geometry(struct saina_job *job, const struct saina_job_attrs *req,
 				    "pool: %u hot slots: must be a power of two, 1..%u", pool,
 				    SAINA_POOL_MAX);
 	/* where a later worker may say more, it is not made smaller */
-	while (!job->elements_auto && pool > 1 && (__u64)pool / 2 * job->payload >= elements)
+	while (!job->elements_auto && pool > 1 &&
+	       (__u64)pool / 2 * SAINA_SEGMENT_ELEMS(job->elem, job->payload) >= elements)
 		pool /= 2;
 	job->pool = pool;
 

@@ -75,7 +75,7 @@ struct saina_job {
  *	(@job NULL)
  * @event: something for the events group (state changes, joins, deaths)
  * @policy_seq: of the policy that the data path has adopted last, 0: not known; may be NULL
- * @floats: the data path sums float32 and bfloat16, too
+ * @floats: the data path sums float32 and bfloat16, too, but not int16
  */
 struct saina_core_ops {
 	void *(*alloc)(void *ctx, unsigned long size);

@@ -39,6 +39,13 @@ static inline int saina_worker_alive(const struct saina_worker *w)
 	return w->state == SAINA_WORKER_STATE_ALIVE || w->state == SAINA_WORKER_STATE_SLOW;
 }
 
+static inline __u32 saina_job_segments(const struct saina_job *job, __u64 elements)
+{
+	const __u32 each = SAINA_SEGMENT_ELEMS(job->elem, job->payload);
+
+	return saina_div(elements + each - 1, each);
+}
+
 /* job.c: the steps of a change */
 void saina_job_restart(struct saina_core *c, struct saina_job *job, __u32 first_round);
 void saina_job_masks(struct saina_job *job);
@@ -63,6 +70,7 @@ int saina_text_check(const char *text, unsigned int attr, const char *what,
 		     struct saina_core_err *err);
 int saina_job_token(struct saina_job *job, const struct saina_job_attrs *req,
 		    struct saina_core_err *err);
+int saina_elem_check(const struct saina_core *c, unsigned int elem, struct saina_core_err *err);
 int saina_job_elem(const struct saina_core *c, struct saina_job *job,
 		   const struct saina_job_attrs *req, struct saina_core_err *err);
 int saina_job_reference(struct saina_job *job, const struct saina_job_attrs *req,

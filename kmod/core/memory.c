@@ -5,8 +5,8 @@
 
 /**
  * saina_core_memory() - bytes of map memory a job takes
- * @elements: of the gradient
- * @payload: elements of one message
+ * @elements: of the gradient; int16: pairs
+ * @payload: elements of one message; int16: pairs
  * @pool: hot slots
  * @ring: rounds of results kept
  *
@@ -60,10 +60,12 @@ __u64 saina_core_memory_views(__u32 segments, __u32 payload, __u32 groups)
 /* What the maps of a job take: of its size, and of its policies. */
 void saina_job_memory(struct saina_job *job)
 {
+	__u64 elements = job->elem == SAINA_ELEM_INT16 ? (job->elements + 1) / 2 : job->elements;
+
 	job->memory = 0;
-	if (!job->elements)
+	if (!elements)
 		return;
-	job->memory = saina_core_memory(job->elements, job->payload, job->pool, job->ring);
+	job->memory = saina_core_memory(elements, job->payload, job->pool, job->ring);
 	if (job->by_reference)
 		job->memory += saina_core_memory_shared(job->segments, job->payload, job->pool,
 							job->workers);
@@ -110,17 +112,18 @@ static int refuse_with_command(const struct saina_core *c, const struct saina_jo
 	saina_job_fit(c, fit, 0);
 	if (fit->memory > room && fit->payload != SAINA_ELEMS_MAX) {
 		fit->payload = SAINA_ELEMS_MAX;
-		fit->segments = saina_div(fit->elements + fit->payload - 1, fit->payload);
+		fit->segments = saina_job_segments(fit, fit->elements);
 		saina_job_memory(fit);
 	}
 	if (fit->memory > room)
 		return 0;
 	return saina_refuse(err, -EDQUOT, SAINA_A_JOB_ELEMENTS,
 			    "the job needs %llu MiB, it may take %llu; this fits: saina job add %s "
-			    "elements %llu workers %u ring %u%s",
+			    "elements %llu workers %u ring %u%s%s",
 			    saina_mib(job->memory), saina_mib(room), fit->name,
 			    (unsigned long long)fit->elements, fit->workers, fit->ring,
-			    fit->payload != job->payload ? " payload 2048" : "");
+			    fit->payload != job->payload ? " payload 2048" : "",
+			    fit->elem == SAINA_ELEM_INT16 ? " type int16" : "");
 }
 
 /*

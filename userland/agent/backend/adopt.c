@@ -97,11 +97,12 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 	if (ret)
 		return ret;
 	if (!job->workers || job->workers > SAINA_WORKERS_MAX ||
-	    (job->elem != SAINA_ELEM_INT32 && !c->ops->floats) ||
 	    job->state < SAINA_JOB_FORMING || job->state > SAINA_JOB_STOPPED || !job->generation)
 		return saina_refuse(err, -EINVAL, 0, "job %s: its saved state makes no sense",
 				    job->name);
-	ret = saina_job_geometry(job, &req, err);
+	ret = saina_elem_check(c, job->elem, err);
+	if (!ret)
+		ret = saina_job_geometry(job, &req, err);
 	if (!ret)
 		ret = saina_job_times(job, &req, err);
 	if (ret)
