@@ -319,18 +319,18 @@ static void test_last_exponent(void **state)
 	int e = saina_quant_finest(one, limit), none = SAINA_EXPONENT_NAN, max = SAINA_EXPONENT_MAX;
 
 	assert_int_equal(e, 27);
-	assert_int_equal(saina_quant_exponent(one, limit, none), e);
-	assert_int_equal(saina_quant_exponent(one, limit, e + 1), e);
+	assert_int_equal(saina_quant_exponent(one, limit, none, SAINA_QUANT_SLACK), e);
+	assert_int_equal(saina_quant_exponent(one, limit, e + 1, SAINA_QUANT_SLACK), e);
 	for (int last = e; last >= e - 4; last--)
-		assert_int_equal(saina_quant_exponent(one, limit, last), last);
-	assert_int_equal(saina_quant_exponent(one, limit, e - 5), e);
-	assert_int_equal(saina_quant_exponent(one, limit, SAINA_EXPONENT_MIN), e);
+		assert_int_equal(saina_quant_exponent(one, limit, last, SAINA_QUANT_SLACK), last);
+	assert_int_equal(saina_quant_exponent(one, limit, e - 5, SAINA_QUANT_SLACK), e);
+	assert_int_equal(saina_quant_exponent(one, limit, SAINA_EXPONENT_MIN, SAINA_QUANT_SLACK), e);
 	/* Zeros, and what is zero at every exponent, make nothing coarser. */
-	assert_int_equal(saina_quant_exponent(0, limit, none), max);
-	assert_int_equal(saina_quant_exponent(0, limit, -100), max);
-	assert_int_equal(saina_quant_exponent(bits(0x1p-111f), limit, 0), max);
-	assert_int_equal(saina_quant_exponent(1, limit, 20), max);
-	assert_int_equal(saina_quant_exponent(bits(0x1.8p-111f), limit, max - 4), max - 4);
+	assert_int_equal(saina_quant_exponent(0, limit, none, SAINA_QUANT_SLACK), max);
+	assert_int_equal(saina_quant_exponent(0, limit, -100, SAINA_QUANT_SLACK), max);
+	assert_int_equal(saina_quant_exponent(bits(0x1p-111f), limit, 0, SAINA_QUANT_SLACK), max);
+	assert_int_equal(saina_quant_exponent(1, limit, 20, SAINA_QUANT_SLACK), max);
+	assert_int_equal(saina_quant_exponent(bits(0x1.8p-111f), limit, max - 4, SAINA_QUANT_SLACK), max - 4);
 }
 
 /* With a parameter server: what is sent and what is kept make up the gradient, exactly. */

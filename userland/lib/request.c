@@ -85,7 +85,7 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 	if (job->elem != SAINA_ELEM_INT32 && type != SAINA_FLOAT32)
 		return saina_error(
 			s, -EINVAL,
-			"all-reduce of int32: job %u sums floats; give it float32, or ask "
+			"all-reduce of int32: job %u is not of int32; give it float32, or ask "
 			"for a job of type int32",
 			job->id);
 	if (op != SAINA_SUM && op != SAINA_MEAN)

@@ -35,6 +35,7 @@ enum saina_type {
 	SAINA_INT32	= 1,	/* wrapping two's complement sums, exact */
 	SAINA_FLOAT32	= 2,	/* in jobs of int32 block-scaled on the way, see saina(7) */
 	SAINA_BFLOAT16	= 3,	/* elements of a job; tensors of it are float32 */
+	SAINA_INT16	= 4,	/* likewise, block-scaled as in jobs of int32 */
 };
 
 enum saina_result_op {

@@ -5,12 +5,32 @@
 #include <stdlib.h>
 #include "gradient.h"
 #include "half.h"
+#include "pairs.h"
+
+/*
+ * Bits by which an exponent may be coarser than needed.  Of 15 few are to spare; without any, workers
+ * whose magnitudes are on either side of a power of two would round each other's off.
+ */
+#define PAIRS_SLACK 1
 
 int saina_gradient_init(struct saina_gradient *g, const struct saina_job *job)
 {
 	g->job = job;
 	g->quant = saina_quant_best();
-	g->limit = saina_quant_limit(job->workers);
+	g->infinite = SAINA_QUANT_INFINITY;
+	if (job->elem == SAINA_ELEM_INT16) {
+		float most;
+
+		g->limit = saina_pairs_limit(job->workers);
+		g->slack = PAIRS_SLACK;
+		/* Of the largest magnitude with a valid exponent; the bits of floats are in order. */
+		most = ldexpf(g->limit, -SAINA_EXPONENT_MIN);
+		memcpy(&g->infinite, &most, sizeof(most));
+		g->infinite++;
+	} else {
+		g->limit = saina_quant_limit(job->workers);
+		g->slack = SAINA_QUANT_SLACK;
+	}
 	g->state = calloc(job->segments, sizeof(*g->state));
 	/* Large: its pages take no memory until a residual is kept in them. */
 	g->residual = calloc((size_t)job->segments * job->payload, 4);
@@ -54,18 +74,19 @@ static void choose_exponent(struct saina_gradient *g, uint32_t segment, const fl
 	p->exponent = 0;
 	p->alone = false;
 	p->chosen = true;
-	if (p->t->type == SAINA_INT32 || (g->job->elem != SAINA_ELEM_INT32 && !res))
+	if (p->t->type == SAINA_INT32 || (!SAINA_ELEM_IS_INT(g->job->elem) && !res))
 		return;
 	largest = g->quant->largest(data, res, n);
-	if (res && largest >= SAINA_QUANT_INFINITY) {
+	if (res && largest >= g->infinite) {
 		/* If only the sum is not finite, the residual waits for a later round. */
 		largest = g->quant->largest(data, NULL, n);
-		p->alone = largest < SAINA_QUANT_INFINITY;
+		p->alone = largest < g->infinite;
 	}
-	if (g->job->elem != SAINA_ELEM_INT32)
+	if (!SAINA_ELEM_IS_INT(g->job->elem))
 		return;
-	p->exponent = largest < SAINA_QUANT_INFINITY ?
-			      saina_quant_exponent(largest, g->limit, p->scale) : SAINA_EXPONENT_NAN;
+	p->exponent = largest < g->infinite ?
+			      saina_quant_exponent(largest, g->limit, p->scale, g->slack) :
+			      SAINA_EXPONENT_NAN;
 }
 
 /* The last segment of a tensor is filled up with zeros. */
@@ -89,6 +110,9 @@ int saina_gradient_encode(struct saina_gradient *g, uint32_t segment, void *wire
 	res = p->alone ? NULL : saina_gradient_residual(g, segment);
 	if (p->exponent == SAINA_EXPONENT_NAN)
 		n = 0;
+	pad_zeros(job, wire, n);
+	if (job->elem == SAINA_ELEM_INT16)
+		saina_pairs_encode(g->quant, wire, data, res, n, p->exponent);
 	else if (job->elem == SAINA_ELEM_FLOAT32)
 		saina_float_encode(wire, data, res, n);
 	else if (job->elem == SAINA_ELEM_BFLOAT16)
@@ -99,7 +123,6 @@ int saina_gradient_encode(struct saina_gradient *g, uint32_t segment, void *wire
 		g->quant->add(wire, data, res, n);
 	else
 		memcpy(wire, data, 4 * n);
-	pad_zeros(job, wire, n);
 	return p->exponent;
 }
 
@@ -142,6 +165,9 @@ int saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const stru
 	} else if (h->exponent == SAINA_EXPONENT_NAN) {
 		for (size_t i = 0; i < n; i++)
 			out[i] = NAN;
+	} else if (job->elem == SAINA_ELEM_INT16) {
+		saina_pairs_decode(g->quant, out, sums, n, h->exponent, div);
+		p->scale = h->exponent;
 	} else {
 		g->quant->decode(out, sums, n, h->exponent, div);
 		p->scale = h->exponent;

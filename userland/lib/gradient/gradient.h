@@ -43,6 +43,8 @@ struct saina_gradient {
 	const struct saina_job *job;
 	const struct saina_quant *quant;
 	uint32_t limit;			/* of integers in rounds */
+	uint32_t infinite;		/* bits of a magnitude that counts as not finite, at least */
+	int slack;			/* bits by which an exponent may be coarser than needed */
 	struct saina_segment_state *state;	/* [segments] */
 	uint32_t *residual;		/* [segments * payload], float or int32 bits */
 };

@@ -133,13 +133,14 @@ int saina_quant_finest(uint32_t largest, uint32_t limit)
  * @largest: of it; finite
  * @limit: saina_quant_limit()
  * @last: exponent of the segment's last result, SAINA_EXPONENT_NAN if there is none
+ * @slack: bits by which it may be coarser than needed
  *
  * Return: @last if it is not finer than the finest exponent at which nothing is clipped, and at
- * most SAINA_QUANT_SLACK bits coarser: then slots of workers with like magnitudes need no shifting.
+ * most @slack bits coarser: then slots of workers with like magnitudes need no shifting.
  * Else that finest one.  A contribution that is all zeros on the wire with any exponent has
  * SAINA_EXPONENT_MAX, which makes no sum coarser.
  */
-int saina_quant_exponent(uint32_t largest, uint32_t limit, int last)
+int saina_quant_exponent(uint32_t largest, uint32_t limit, int last, int slack)
 {
 	int e;
 
@@ -147,7 +148,7 @@ int saina_quant_exponent(uint32_t largest, uint32_t limit, int last)
 	if (largest <= bits_of(ldexpf(0.5f, -SAINA_EXPONENT_MAX)))
 		return SAINA_EXPONENT_MAX;
 	e = saina_quant_finest(largest, limit);
-	return last != SAINA_EXPONENT_NAN && last <= e && last >= e - SAINA_QUANT_SLACK ? last : e;
+	return last != SAINA_EXPONENT_NAN && last <= e && last >= e - slack ? last : e;
 }
 
 /* Limits @c to +-@cut. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "wire/job.h"
 
-#define SAINA_QUANT_SLACK    4		 /* bits by which an exponent may be coarser than needed */
+#define SAINA_QUANT_SLACK    4		 /* of int32, see saina_quant_exponent() */
 #define SAINA_QUANT_INFINITY 0x7f800000u /* bits of a magnitude that is not finite, at least */
 
 /**
@@ -62,7 +62,7 @@ static inline float quant_power(int e)
 
 uint32_t saina_quant_limit(unsigned int workers);
 int saina_quant_finest(uint32_t largest, uint32_t limit);
-int saina_quant_exponent(uint32_t largest, uint32_t limit, int last);
+int saina_quant_exponent(uint32_t largest, uint32_t limit, int last, int slack);
 
 /* For the parameter server: the exponent of a segment never changes. */
 size_t saina_quant_cut(float *out, const float *g, const float *res, size_t n, int e, uint32_t limit);

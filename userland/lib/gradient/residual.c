@@ -8,7 +8,7 @@
  *
  *	contribution			residual
  *
- *	counted				becomes 0; in a job of bfloat16, what was rounded off
+ *	counted				becomes 0; in a job of int16 or bfloat16, what was rounded off
  *	counted, result is NaN		stays, because nothing of such a result is used
  *	counted, without the residual	stays: the residual was too large to be added
  *	not counted			becomes gradient + residual
@@ -17,13 +17,15 @@
  *
  * Integers wrap, so contributed + residual == produced (mod 2^32), always.  The addition of floats
  * rounds.  In a job of int32 the worker also rounds off up to half a unit of its exponent, and the
- * aggregator up to one unit of the sum's, once for each contributor; no residual keeps that.
+ * aggregator up to one unit of the sum's, once for each contributor; no residual keeps that.  In a
+ * job of int16 the aggregator alone does.
  * Residuals are always finite.
  */
 #include <float.h>
 #include <math.h>
 #include "gradient.h"
 #include "half.h"
+#include "pairs.h"
 
 static uint32_t *residual_at(const struct saina_gradient *g, uint32_t segment)
 {
@@ -64,7 +66,7 @@ size_t saina_residual_keep(struct saina_gradient *g, uint32_t segment)
 	size_t n, dropped = 0;
 
 	data = saina_gradient_data(g, segment, &n);
-	if (p->t->type == SAINA_FLOAT32 && g->quant->largest(data, NULL, n) >= SAINA_QUANT_INFINITY)
+	if (p->t->type == SAINA_FLOAT32 && g->quant->largest(data, NULL, n) >= g->infinite)
 		return n;
 	if (!p->residual) {
 		memcpy(res, data, 4 * n);
@@ -100,12 +102,14 @@ static size_t keep_remainder(struct saina_gradient *g, uint32_t segment, int exp
 	size_t n, cut = 0;
 
 	data = saina_gradient_data(g, segment, &n);
+	if (!old)
+		memset(res, 0, 4 * g->job->payload);
 	if (g->job->elem == SAINA_ELEM_BFLOAT16)
 		saina_half_remainder((float *)res, data, old, n);
+	else if (g->job->elem == SAINA_ELEM_INT16)
+		saina_pairs_remainder((float *)res, data, n, exponent);
 	else
 		cut = saina_quant_remainder((float *)res, data, old, n, exponent, limit);
-	if (!old)
-		memset(res + n, 0, 4 * (g->job->payload - n));
 	p->residual = SAINA_FLOAT32;
 	return cut;
 }
@@ -114,8 +118,8 @@ void saina_residual_counted(struct saina_gradient *g, uint32_t segment, int expo
 {
 	if (exponent == SAINA_EXPONENT_NAN || g->state[segment].alone)
 		return;
-	if (g->job->elem == SAINA_ELEM_BFLOAT16)
-		keep_remainder(g, segment, 0, 0);
+	if (g->job->elem == SAINA_ELEM_BFLOAT16 || g->job->elem == SAINA_ELEM_INT16)
+		keep_remainder(g, segment, g->state[segment].exponent, 0);
 	else
 		clear_residual(g, segment);
 }

@@ -388,7 +388,7 @@ static void put_message(struct saina_round *r, void *buf, const struct saina_ste
 	if (a->type == SAINA_MSG_CLOCK)
 		return;
 	h->segment = htole32(a->segment);
-	h->count = htole16(r->job->payload);
+	h->count = htole16(saina_job_count(r->job));
 	if (a->type == SAINA_MSG_READ) {
 		memset(h + 1, 0, r->job->wire);
 		return;

@@ -19,7 +19,7 @@ static struct saina_hdr *put_long_header(struct saina_round *r, void *buf, int t
 {
 	struct saina_hdr *h = saina_msg_put_header(r, buf, type, a);
 
-	h->count = htole16(r->job->payload);
+	h->count = htole16(saina_job_count(r->job));
 	h->flags = a->again ? SAINA_F_RETRANSMIT : 0;
 	return h;
 }

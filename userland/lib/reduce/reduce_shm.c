@@ -16,7 +16,7 @@ static void shm_result_header(const struct saina_round *r, const struct saina_ou
 	h->worker = SAINA_WORKER_ANY;
 	h->round = htole32(round);
 	h->segment = htole32(segment);
-	h->count = htole16(r->job->payload);
+	h->count = htole16(saina_job_count(r->job));
 	h->exponent = b->exponent;
 	h->contributors = b->contributors;
 	h->mask = htole64(b->mask);

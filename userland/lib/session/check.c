@@ -8,14 +8,14 @@
 static bool check_welcome(const struct saina_hdr *h, const struct saina_welcome *w)
 {
 	uint32_t payload = le16toh(w->payload), pool = le16toh(w->pool), ring = le16toh(w->ring);
-	uint64_t elements = le64toh(w->elements);
+	uint64_t elements = le64toh(w->elements), each = SAINA_SEGMENT_ELEMS(w->elem, payload);
 	bool known = false;
 
 #define KNOWN(E) known |= payload == (E);
 	SAINA_ELEMS_LIST(KNOWN)
 #undef KNOWN
 	return known && saina_check_round(w->round) && h->worker < SAINA_WORKERS_MAX && elements &&
-	       le32toh(w->segments) == (elements + payload - 1) / payload && pool &&
+	       le32toh(w->segments) == (elements + each - 1) / each && pool &&
 	       !(pool & (pool - 1)) && ring > 1 && !(ring & (ring - 1)) && ring <= 1024 &&
 	       w->workers && w->workers <= SAINA_WORKERS_MAX && w->heartbeat_ms && w->elem &&
 	       le32toh(w->group) == SAINA_GROUP_BASE + le16toh(h->job) &&

@@ -247,7 +247,7 @@ static bool adopt_job(struct saina_session *j, const struct saina_hdr *h,
 	int err;
 
 	job->elements = le64toh(w->elements);
-	job->payload = le16toh(w->payload);
+	job->payload = SAINA_SEGMENT_ELEMS(w->elem, le16toh(w->payload));
 	job->pool = le16toh(w->pool);
 	job->ring = le16toh(w->ring);
 	job->workers = w->workers;
@@ -256,14 +256,14 @@ static bool adopt_job(struct saina_session *j, const struct saina_hdr *h,
 	job->heartbeat_ms = le16toh(w->heartbeat_ms);
 	job->dead_ms = le16toh(w->dead_ms);
 	job->exponent0 = w->exponent;
-	job->wire = (size_t)job->payload * (job->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4);
+	job->wire = (size_t)le16toh(w->payload) * (w->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4);
 	job->msglen = sizeof(struct saina_hdr) + job->wire;
 	job->per_batch = saina_job_per_batch(job->msglen, job->pool);
 	if (j->workers && j->workers != job->workers) {
 		err = -EINVAL;
 		snprintf(text, sizeof(text), "job %u has %u workers, there are %u here", job->id,
 			 job->workers, j->workers);
-	} else if (w->elem != SAINA_ELEM_INT32 && w->elem != SAINA_ELEM_FLOAT32 &&
+	} else if (!SAINA_ELEM_IS_INT(w->elem) && w->elem != SAINA_ELEM_FLOAT32 &&
 		   w->elem != SAINA_ELEM_BFLOAT16) {
 		err = -EOPNOTSUPP;
 		snprintf(text, sizeof(text),
@@ -290,7 +290,7 @@ static bool job_unchanged(const struct saina_job *job, const struct saina_hdr *h
 			  const struct saina_welcome *w)
 {
 	return h->worker == job->worker && le64toh(w->elements) == job->elements &&
-	       le16toh(w->payload) == job->payload && le16toh(w->pool) == job->pool &&
+	       le16toh(w->payload) == saina_job_count(job) && le16toh(w->pool) == job->pool &&
 	       le16toh(w->ring) == job->ring && w->workers == job->workers && w->elem == job->elem;
 }
 

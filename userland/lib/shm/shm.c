@@ -103,7 +103,7 @@ static bool map_arrays(struct saina_shm *s, const struct saina_job *job,
 	void *p;
 
 	unmap_arrays(s);
-	if (a->segments != job->segments || a->pool != job->pool || a->payload != job->payload ||
+	if (a->segments != job->segments || a->pool != job->pool || a->payload != saina_job_count(job) ||
 	    !a->output)
 		return false;
 	s->segments = job->segments;

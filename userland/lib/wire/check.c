@@ -20,7 +20,7 @@ static bool check_result(const struct saina_job *s, const struct saina_hdr *h, s
 	} else if (h->worker != s->worker || le64toh(h->session) != s->session) {
 		return false;
 	}
-	if (h->elem != s->elem || le16toh(h->count) != s->payload || len != s->msglen)
+	if (h->elem != s->elem || le16toh(h->count) != saina_job_count(s) || len != s->msglen)
 		return false;
 	if (le32toh(h->segment) >= s->segments || !saina_check_round(h->round))
 		return false;
@@ -68,7 +68,7 @@ static bool check_steps(const struct saina_job *s, const struct saina_hdr *h, si
 	    !saina_exponent_valid(h->exponent))
 		return false;
 	if (h->type == SAINA_MSG_SUM)
-		return le16toh(h->count) == s->payload && len == s->wire && saina_check_round(h->round);
+		return le16toh(h->count) == saina_job_count(s) && len == s->wire && saina_check_round(h->round);
 	/* In a batch a NAK is as long as the message that it answers. */
 	return !h->count && (!len || len == s->wire || len == sizeof(struct saina_ask) ||
 			     len == sizeof(struct saina_doorbell));

@@ -13,7 +13,7 @@ static inline bool saina_exponent_valid(int e)
 /* May a result have this exponent?  @elem: of the job */
 static inline bool saina_exponent_valid_in_result(int elem, int e)
 {
-	return elem == SAINA_ELEM_INT32 ? saina_exponent_valid(e) || e == SAINA_EXPONENT_NAN : !e;
+	return SAINA_ELEM_IS_INT(elem) ? saina_exponent_valid(e) || e == SAINA_EXPONENT_NAN : !e;
 }
 
 bool saina_check_round(__le32 round);

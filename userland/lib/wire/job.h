@@ -61,6 +61,12 @@ struct saina_job {
 	bool	 formed, reports;
 };
 
+/* Elements of a segment as messages count them: int16 by pairs. */
+static inline uint32_t saina_job_count(const struct saina_job *job)
+{
+	return job->elem == SAINA_ELEM_INT16 ? job->payload / 2 : job->payload;
+}
+
 #define SAINA_DATAGRAM_MAX 65507	/* the largest UDP payload */
 #define SAINA_IP_UDP_LEN   28		/* headers before it */
 

@@ -159,7 +159,7 @@ class Sums:
         self._worker, self._timeout, self._pid = worker, timeout, os.getpid()
         self.job, self.rank, self.ranks = info.job, info.worker, info.workers
         self.payload = info.payload
-        #: int32 is what all jobs have but those of float32 and bfloat16
+        #: only jobs of int32 have it; in those of float32, bfloat16 and int16 tensors are float32
         self.integers = info.type == 1
         #: one byte an element is exact in jobs of any type
         self._header = 1 if self.integers else 4

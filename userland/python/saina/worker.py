@@ -47,7 +47,7 @@ class Info(NamedTuple):
     relayed: int
     #: the next one that the aggregator will open, as last heard
     next_round: int
-    #: elements on the wire: 1 int32, 2 float32, 3 bfloat16
+    #: elements on the wire: 1 int32, 2 float32, 3 bfloat16, 4 int16
     type: int
     #: with policy coded, as last heard: this worker computes part @part of @parts of the data; else 0
     part: int
