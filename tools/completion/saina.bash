@@ -91,7 +91,7 @@ _saina_words() { # what may stand here
 	policy:control:*:noise | policy:control:*:groups | policy:control:*:interval) ;;
 	policy:control:*) _saina_keys noise groups interval ;;
 	job:*:state) echo "forming running stopped" ;;
-	job:*:type) echo "int32 float32 bfloat16" ;;
+	job:*:type) echo "int32 int16 float32 bfloat16" ;;
 	job:*:payload) echo "64 128 256 352 1024 2048" ;;
 	worker:*:state) echo "alive slow dead left" ;;
 	doctor:host:*:bridge)

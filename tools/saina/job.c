@@ -11,7 +11,7 @@
 
 #define HAS(A) SAINA_HAS(job, SAINA_A_JOB_##A)
 
-static const char *const elem_words[] = { "int32", "float32", "bfloat16", NULL };	/* from 1 */
+static const char *const elem_words[] = { "int32", "float32", "bfloat16", "int16", NULL };	/* from 1 */
 
 static void print_sfcd(const struct saina_job_attrs *job)
 {
@@ -57,7 +57,7 @@ void job_print(const struct saina_job_attrs *job, bool show_tokens)
 {
 	const char *type = "unknown";
 
-	if (job->elem_type >= SAINA_ELEM_INT32 && job->elem_type <= SAINA_ELEM_BFLOAT16)
+	if (job->elem_type >= SAINA_ELEM_INT32 && job->elem_type <= SAINA_ELEM_INT16)
 		type = elem_words[job->elem_type - SAINA_ELEM_INT32];
 
 	out_uint("id", "%" PRIu64 ": ", job->id);
@@ -289,7 +289,7 @@ int tool_job(const struct tool *t, struct args *a)
 		{ "list", job_show, NULL },
 		{ "add", job_add,
 		  "NAME elements N|auto workers N [id N] [payload E] [pool N] [ring R]\n"
-		  "      [type int32|float32|bfloat16] [policy POLICY] [token T | token-file FILE]\n"
+		  "      [type int32|int16|float32|bfloat16] [policy POLICY] [token T | token-file FILE]\n"
 		  "      [exponent E]\n"
 		  "      [heartbeat MS] [dead MS] [by-reference | by-reference-only]" },
 		{ "set", job_set,
