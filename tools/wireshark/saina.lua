@@ -13,7 +13,7 @@ local PORT_DATA, PORT_CTRL, PORT_RESULT = 48864, 48865, 48866
 local HEADER = 48
 local TO_CTRL = 220
 local WORKER_NONE = 0xff
--- Block scales of int32; NaN instead of one: the segment holds a NaN or an infinity
+-- Block scales of int32 and int16; NaN instead of one: the segment holds a NaN or an infinity
 local EXPONENT_MIN, EXPONENT_MAX, EXPONENT_NAN = -104, 110, -128
 
 -- type = { name, sender, body, flags, { flag, second body that this flag announces } }
@@ -48,11 +48,12 @@ local TYPES = {
 	[25] = { "FETCH", "worker", "bell", "again" },
 }
 
--- elem = { name, bytes of one, accessor of one }
+-- elem = { name, bytes of one, accessor of one }; of int16, hdr.count counts pairs
 local ELEMS = {
 	[1] = { "int32", 4, "le_int" },
 	[2] = { "float32", 4, "le_float" },
 	[3] = { "bfloat16", 2 },
+	[4] = { "int16", 4, "pair" },
 }
 
 local PAYLOADS = { [64] = true, [128] = true, [256] = true, [352] = true, [1024] = true, [2048] = true }
@@ -465,9 +466,25 @@ local function add_flags(tree, tvb, type_of)
 	end
 end
 
+-- Are its elements integers with a block scale?
+local function is_int(m)
+	return m.elem == 1 or m.elem == 4
+end
+
 -- Is it a gradient or a result whose exponent says NaN?
 local function is_nan(m)
-	return m.type < 3 and m.elem == 1 and m.exponent == EXPONENT_NAN
+	return m.type < 3 and is_int(m) and m.exponent == EXPONENT_NAN
+end
+
+local function signed16(x)
+	return x < 32768 and x or x - 65536
+end
+
+-- A word is the first number plus 65536 times the second.
+local function add_pair(item, i, at)
+	local word = at:le_uint()
+	item:add(F.int, at, signed16(word % 65536)):prepend_text(2 * i .. ": ")
+	item:add(F.int, at, signed16(math.floor((word + 32768) / 65536) % 65536)):prepend_text(2 * i + 1 .. ": ")
 end
 
 local function add_payload(tree, tvb, m)
@@ -485,7 +502,11 @@ local function add_payload(tree, tvb, m)
 	end
 	for i = 0, math.min(saina.prefs.elements, math.floor(tvb:len() / elem[2])) - 1 do
 		local at = tvb(i * elem[2], elem[2])
-		item:add(elem[3] == "le_float" and F.float or F.int, at, at[elem[3]](at)):prepend_text(i .. ": ")
+		if elem[3] == "pair" then
+			add_pair(item, i, at)
+		else
+			item:add(elem[3] == "le_float" and F.float or F.int, at, at[elem[3]](at)):prepend_text(i .. ": ")
+		end
 	end
 end
 
@@ -547,7 +568,7 @@ end
 local function exponent_is_valid(m)
 	if m.type ~= 1 and m.type ~= 2 and m.type ~= 5 and m.type ~= 13 then
 		return true
-	elseif m.elem ~= 1 then
+	elseif not is_int(m) then
 		return m.exponent == 0
 	end
 	return (m.exponent >= EXPONENT_MIN and m.exponent <= EXPONENT_MAX) or is_nan(m)
