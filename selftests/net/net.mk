@@ -13,6 +13,8 @@ $(foreach t,$(HOOK_TESTS_FULL),$(call test,net/$(t)-tc,full,host,600,env SAINA_T
 $(call test,net/numbers,quick,host,400,env SAINA_TEST_HOOK=mixed selftests/net/numbers.sh)
 $(call test,net/numbers-tc,full,host,900,env SAINA_TEST_HOOK=tc selftests/net/numbers.sh all)
 $(call test,net/numbers-xdp,full,host,900,env SAINA_TEST_HOOK=xdp selftests/net/numbers.sh all)
+$(call test,net/numbers-int16,full,host,900,env SAINA_TEST_HOOK=tc SAINA_TEST_TYPE=int16 selftests/net/numbers.sh all)
+$(call test,net/numbers-int16-xdp,full,host,400,env SAINA_TEST_HOOK=xdp SAINA_TEST_TYPE=int16 selftests/net/numbers.sh)
 # Jumbo frames: results in pieces, which leave XDP ports by tc.
 $(call test,net/loss-jumbo,full,host,600,env SAINA_TEST_HOOK=tc selftests/net/loss.sh jumbo)
 $(call test,net/loss-jumbo-xdp,full,host,600,env SAINA_TEST_HOOK=xdp selftests/net/loss.sh jumbo)

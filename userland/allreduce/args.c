@@ -22,7 +22,7 @@ static const struct argp_option options[] = {
 	{ "name", OPT_NAME, "TEXT", 0, "shown to people", 0 },
 	{ "interface", 'i', "IF", 0, "to use (the route's)", 0 },
 	{ "elements", 'n', "N", 0, "of the tensor (as the job has)", 0 },
-	{ "type", 'T', "int32|float32", 0, "of the tensor (float32 in jobs of floats, else int32)", 0 },
+	{ "type", 'T', "int32|float32", 0, "of the tensor (int32 in jobs of int32, else float32)", 0 },
 	{ "rounds", 'r', "N", 0, "go on until round N-1 of the job is done; 0: until SIGTERM (10)", 0 },
 	{ "minbytes", 'b', "SIZE", 0, "a sweep: bytes of the first tensor, as 8, 64K or 4M (the largest's)", 0 },
 	{ "maxbytes", 'e', "SIZE", 0, "of the largest (as the job has)", 0 },

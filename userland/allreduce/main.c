@@ -23,12 +23,12 @@ static int prepare(struct run *r)
 	r->first = r->info.round;
 	if (!r->a->type)
 		r->a->type = r->info.type == SAINA_INT32 ? SAINA_INT32 : SAINA_FLOAT32;
-	if (r->a->contents == CONTENTS_WILD && r->info.type == SAINA_INT32) {
+	if (r->a->contents == CONTENTS_WILD && (r->info.type == SAINA_INT32 || r->info.type == SAINA_INT16)) {
 		fprintf(stderr, "saina-allreduce: --signs wild is for jobs of float32 and bfloat16\n");
 		return EXIT_USAGE;
 	}
-	if (contents_are_numbers(r->a->contents) && r->info.type != SAINA_INT32) {
-		fprintf(stderr, "saina-allreduce: --values is for jobs of int32; in those of floats: --signs wild\n");
+	if (contents_are_numbers(r->a->contents) && r->info.type != SAINA_INT32 && r->info.type != SAINA_INT16) {
+		fprintf(stderr, "saina-allreduce: --values is for jobs of int32 and int16; in those of floats: --signs wild\n");
 		return EXIT_USAGE;
 	}
 	r->n = r->a->elements ? r->a->elements : r->info.elements;

@@ -22,9 +22,9 @@ static uint32_t *base_of(const struct verify *v, uint32_t segment, unsigned int 
 
 int verify_init(struct verify *v, uint32_t first_round)
 {
-	if (v->wire > SAINA_INT32)
+	if (verify_sums_floats(v))
 		return verify_float_init(v, first_round);
-	if (contents_are_numbers(v->contents))
+	if (verify_is_inexact(v))
 		return verify_numbers_init(v, first_round);
 	v->base = malloc((size_t)v->segments * 64 * sizeof(*v->base));
 	v->units = malloc(v->payload * sizeof(*v->units));
@@ -180,11 +180,11 @@ void verify_segment(struct verify *v, uint32_t segment, const struct saina_segme
 	uint32_t where = 0;
 	int64_t largest;
 
-	if (v->wire > SAINA_INT32) {
+	if (verify_sums_floats(v)) {
 		verify_float_segment(v, segment, g, out, n);
 		return;
 	}
-	if (contents_are_numbers(v->contents)) {
+	if (verify_is_inexact(v)) {
 		verify_numbers_segment(v, segment, g, out, n);
 		return;
 	}
@@ -222,7 +222,7 @@ void verify_resize(struct verify *v, uint64_t from, uint64_t to, uint32_t round)
 {
 	uint32_t first = (from + v->payload - 1) / v->payload, part = from % v->payload;
 
-	if (v->wire > SAINA_INT32 || contents_are_numbers(v->contents)) {
+	if (verify_sums_floats(v) || verify_is_inexact(v)) {
 		v->lost |= part != 0;
 		return;
 	}
@@ -238,7 +238,7 @@ void verify_resize(struct verify *v, uint64_t from, uint64_t to, uint32_t round)
 void verify_missed(struct verify *v)
 {
 	v->lost = true;
-	if (v->wire > SAINA_INT32 || contents_are_numbers(v->contents))
+	if (verify_sums_floats(v) || verify_is_inexact(v))
 		return;
 	for (uint32_t s = 0; s < v->segments; s++)
 		for (unsigned int w = 0; w < 64; w++)
@@ -250,9 +250,9 @@ bool verify_residual(const struct verify *v, uint32_t last, uint32_t segment, co
 {
 	uint32_t base;
 
-	if (v->wire > SAINA_INT32)
+	if (verify_sums_floats(v))
 		return verify_float_residual(v, segment, res, n);
-	if (contents_are_numbers(v->contents))
+	if (verify_is_inexact(v))
 		return verify_numbers_residual(v, segment, res, n);
 	base = *base_of(v, segment, v->me);
 	if (base == UNKNOWN)

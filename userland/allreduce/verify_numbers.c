@@ -5,6 +5,11 @@
  * what the workers in its mask owed, within NEAR of the largest of that in the segment; NaN if one of
  * them produced a NaN or an infinity, of which nothing is owed.  A residual is float32, so what is
  * owed for many rounds is further off: by half a unit of a float's last place for each of them.
+ *
+ * In a job of int16 a worker rounds to the unit of its exponent, which is that of the result or finer,
+ * and owes the rest, at most half a unit; slots may round another half of it off.  The unit is at most
+ * WIDE / L of the largest magnitude, L being the largest integer that a worker sends: nothing else
+ * than the exponent can make these bounds wide.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,20 +22,35 @@
 
 #define NEAR 1e-6
 #define HALF 0x1p-24
+#define FINEST 110 /* exponent of zeros */
+#define WIDE 4 /* as the largest has more than L / 2 units, and exponents may be 1 too coarse */
 
 /**
  * struct verify_owed - of one worker in one segment
  * @peak: the largest magnitude that was ever in it since it was counted last
  * @rounds: since then
+ * @rest: int16: bound of what was rounded off of the last one, which is owed, too
  */
 struct verify_owed {
-	double peak, rounds;
+	double peak, rounds, rest;
 	double v[];	/* [payload] */
 };
 
 static double near(const struct verify_owed *o)
 {
-	return (NEAR + o->rounds * HALF) * o->peak;
+	return (NEAR + o->rounds * HALF) * o->peak + o->rest;
+}
+
+/* The largest integer that a worker sends in a job of int16. */
+static double largest(const struct verify *v)
+{
+	return 32767 / v->workers - 1;
+}
+
+/* Larger magnitudes than int16 can have with the coarsest exponent count as infinite. */
+static bool is_finite(const struct verify *v, float f)
+{
+	return v->wire == SAINA_INT16 ? fabsf(f) <= ldexp(largest(v), 104) : isfinite(f);
 }
 
 static struct verify_owed *owed(const struct verify *v, unsigned int w, uint32_t segment)
@@ -105,8 +125,10 @@ float verify_numbers_fresh(const struct verify *v, unsigned int w, uint32_t r, u
 		return not_finite(v, w, r, i);
 	case CONTENTS_LARGE:
 		return 1000.0f * (1 + i % 4194304);
-	default:
+	case CONTENTS_JUMP:
 		return jump(v, w, r, i);
+	default:
+		return verify_fresh(v, w, r, i) / 1024.0f;
 	}
 }
 
@@ -120,7 +142,7 @@ static bool owes(const struct verify *v, unsigned int w, uint32_t segment, uint3
 	for (uint32_t j = 0; j < n; j++) {
 		float f = verify_numbers_fresh(v, w, r, (uint64_t)segment * v->payload + j);
 
-		if (!isfinite(f))
+		if (!is_finite(v, f))
 			return false;
 		to[j] = o->v[j] + f;
 		peak = fmax(peak, fmax(fabsf(f), fabs(to[j])));
@@ -140,7 +162,8 @@ static bool any_nan(const struct verify *v, uint32_t segment, const struct saina
 void verify_numbers_segment(struct verify *v, uint32_t segment, const struct saina_segment *g,
 			    const float *out, uint32_t n)
 {
-	double *sum = v->sums, *own = v->sums + v->payload, off = 0;
+	double *sum = v->sums, *own = v->sums + v->payload, off = 0, rounded = 0, peak = 0;
+	double unit = v->wire == SAINA_INT16 ? ldexp(1, -g->exponent) : 0;
 	bool nan, wrong = false;
 
 	if (v->lost) {
@@ -154,8 +177,10 @@ void verify_numbers_segment(struct verify *v, uint32_t segment, const struct sai
 		bool in = g->mask >> w & 1, drop = !in && g->flags & SAINA_SEGMENT_DROP_LATE;
 		bool finite = owes(v, w, segment, g->round, n, own);
 
-		if (drop)
+		if (drop) {
 			memset(o->v, 0, n * sizeof(*o->v));
+			o->rest = 0;
+		}
 		if (drop || !finite || (in && nan))
 			continue;
 		for (uint32_t j = 0; j < n; j++) {
@@ -164,10 +189,17 @@ void verify_numbers_segment(struct verify *v, uint32_t segment, const struct sai
 		}
 		o->rounds++;
 		if (in) {
-			off = fmax(off, near(o));
+			off = fmax(off, near(o) - o->rest);
+			rounded += o->rest + unit;
+			peak = fmax(peak, o->peak + o->rest);
 			o->peak = o->rounds = 0;
+			o->rest = unit / 2;
 		}
 	}
+	off += rounded;
+	/* too coarse an exponent makes the result wrong, whatever it is */
+	if (unit * largest(v) > WIDE * peak && g->exponent != FINEST)
+		off = -1;
 	for (uint32_t j = 0; j < n; j++) {
 		double got = (double)out[j] * g->contributors;
 

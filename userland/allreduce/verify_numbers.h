@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* verify.h for float32 of all magnitudes in jobs of int32. */
+/* verify.h for float32 of all magnitudes in jobs of int32, and of any in those of int16. */
 #ifndef VERIFY_NUMBERS_H
 #define VERIFY_NUMBERS_H
 

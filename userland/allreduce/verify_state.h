@@ -11,7 +11,7 @@
 enum contents {
 	CONTENTS_RANDOM, CONTENTS_STEADY, CONTENTS_FLIP,
 	CONTENTS_WILD,	/* in jobs of floats */
-	/* float32 in jobs of int32 (verify_numbers.c) */
+	/* float32 in jobs of int32 and int16 (verify_numbers.c) */
 	CONTENTS_SPIKE, CONTENTS_ZEROS, CONTENTS_NAN, CONTENTS_LARGE, CONTENTS_JUMP,
 };
 
@@ -39,5 +39,17 @@ struct verify {
 	uint64_t bounded;	/* of right: sums that were rounded on the way, or depend on the order */
 	char what[200];		/* the first wrong sum */
 };
+
+/* verify_float.c checks it */
+static inline bool verify_sums_floats(const struct verify *v)
+{
+	return v->wire == SAINA_FLOAT32 || v->wire == SAINA_BFLOAT16;
+}
+
+/* verify_numbers.c checks it */
+static inline bool verify_is_inexact(const struct verify *v)
+{
+	return v->wire == SAINA_INT16 || contents_are_numbers(v->contents);
+}
 
 #endif /* VERIFY_STATE_H */
