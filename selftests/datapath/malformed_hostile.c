@@ -140,7 +140,10 @@ static void bad_elems(struct bad *b)
 
 static void bad_elem_type(struct bad *b)
 {
-	b->h->elem = rng_chance(b->r, 500) ? SAINA_ELEM_FLOAT32 : rng_u64(b->r);
+	if (rng_chance(b->r, 300))
+		b->h->elem = b->h->elem == SAINA_ELEM_INT32 ? SAINA_ELEM_INT16 : SAINA_ELEM_INT32;
+	else
+		b->h->elem = rng_chance(b->r, 500) ? SAINA_ELEM_FLOAT32 : rng_u64(b->r);
 }
 
 static void bad_segment(struct bad *b)

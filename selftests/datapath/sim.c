@@ -5,6 +5,18 @@
 #define SCALES	7	/* values are shifted by n for up to 2^n workers, so that no sum wraps */
 
 static int32_t values[SCALES][SIM_VALUES + SAINA_ELEMS_MAX];
+static int32_t pairs[SCALES][SIM_VALUES + SAINA_ELEMS_MAX];
+
+/* Two int16 of all magnitudes in a word, and stretches in which one or both are zero. */
+static void draw_pair(struct rng *r, unsigned int i)
+{
+	int16_t first = rng_u64(r), second = rng_u64(r);
+
+	first >>= i / 512 % 8 == 5 ? 15 : rng_below(r, 16);
+	second >>= i / 512 % 16 == 5 ? 15 : rng_below(r, 16);
+	for (unsigned int n = 0; n < SCALES; n++)
+		pairs[n][i] = SAINA_PAIR(first >> n, second >> n);
+}
 
 void sim_init(struct sim *w, struct harness *harness, uint64_t seed)
 {
@@ -17,6 +29,7 @@ void sim_init(struct sim *w, struct harness *harness, uint64_t seed)
 			values[0][i] = i / 512 % 16 == 5 ? 0 : rng_u64(&r) >> rng_below(&r, 32);
 			for (unsigned int n = 1; n < SCALES; n++)
 				values[n][i] = values[0][i] >> n;
+			draw_pair(&r, i);
 		}
 		values[0][0] |= 1;
 	}
@@ -84,7 +97,8 @@ struct ledger_gradient sim_gradient(void *job, unsigned int worker, uint32_t rou
 	/* in some slots a few workers send NaN, in a few rounds all do */
 	if ((dice >= 960 && (h >> 48) % 4 == 0) || rng_mix(j->value_seed ^ round) % 100 == 0)
 		said.exponent = SAINA_EXPONENT_NAN;
-	said.v = values[scale] + (rng_mix(x) & (SIM_VALUES - 1));
+	said.pairs = j->conf.elem == SAINA_ELEM_INT16;
+	said.v = (said.pairs ? pairs[scale] : values[scale]) + (rng_mix(x) & (SIM_VALUES - 1));
 	return said;
 }
 

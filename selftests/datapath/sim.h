@@ -66,6 +66,7 @@ struct sim {
 	unsigned int in_flight, in_stale;
 	unsigned int loss_up, loss_down, dup, delay;	/* probabilities, permille */
 	struct sim_job *paused;		/* at most one is not RUNNING */
+	bool int16;			/* some jobs are of it */
 	unsigned int kind;		/* that most policies are of, 0: any */
 	uint64_t results[SIM_KINDS];	/* of rounds with policies of the kind */
 	uint64_t stuck;			/* jobs restarted */

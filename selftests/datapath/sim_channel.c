@@ -46,7 +46,7 @@ unsigned int sim_frame(struct sim *w, const struct message *m, uint8_t *frame)
 		.version = SAINA_PROTO_VERSION,
 		.type = m->type,
 		.flags = m->flags,
-		.elem = SAINA_ELEM_INT32,
+		.elem = j ? j->conf.elem : SAINA_ELEM_INT32,
 		.job = m->job,
 		.session = m->session,
 		.round = m->round,

@@ -79,7 +79,7 @@ int sim_job_create(struct sim *w, unsigned int i, unsigned int number, unsigned 
 	c->generation = ++generation;
 	c->job = number;
 	c->state = SAINA_JOB_RUNNING;
-	c->elem = SAINA_ELEM_INT32;
+	c->elem = w->int16 && rng_chance(r, 300) ? SAINA_ELEM_INT16 : SAINA_ELEM_INT32;
 	c->payload = payload;
 	c->workers = j->workers;
 	c->segments = rng_chance(r, 150) ? 1 : rng_range(r, 1, rng_chance(r, 300) ? most : 20);
@@ -98,6 +98,7 @@ int sim_job_create(struct sim *w, unsigned int i, unsigned int number, unsigned 
 		if (c->relay >> n & 1)
 			c->worker[n].flags |= SAINA_BIND_RELAY;
 	recompute_init(&j->recompute, payload, c->segments);
+	j->recompute.pairs = c->elem == SAINA_ELEM_INT16;
 	request_policy(w, j);
 	err = harness_job(w->harness, c, j->first_round);
 	if (err)

@@ -45,6 +45,7 @@ struct total {
 	bool ok;
 	uint64_t packets, jobs, results, contributions, swaps, stuck, decisions;
 	uint64_t mixed, nans;		/* results of several exponents, of NaN */
+	uint64_t mixed_pairs;		/* .. of several exponents, of int16 */
 	struct backend_requests requests;
 	uint64_t sized[6];		/* results of each payload size */
 	uint64_t kind[SIM_KINDS];	/* .. of each kind of policy */
@@ -235,6 +236,8 @@ static bool audit(void)
 				t.total->sized[n] += j->ledger.results;
 		t.total->contributions += j->ledger.contributions;
 		t.total->mixed += j->ledger.mixed;
+		if (j->conf.elem == SAINA_ELEM_INT16)
+			t.total->mixed_pairs += j->ledger.mixed;
 		t.total->nans += j->ledger.nans;
 		t.total->decisions += j->recompute.decisions;
 		t.total->swaps += rt.policy_swaps;
@@ -285,6 +288,7 @@ static bool episode(uint64_t seed, uint64_t packets)
 	memcpy(global, trace.harness.o.gcount.c, sizeof(global));
 	sim_init(w, &trace.harness, seed);
 	lossy = seed % 5 == 2;
+	w->int16 = !opt.module;		/* which has no programs for it */
 	w->kind = opt.kind ? opt.kind : seed % SIM_KINDS;
 	jobs = rng_chance(&w->rng, 500) ? 1 : rng_range(&w->rng, 2, SIM_JOBS);
 	number = rng_below(&w->rng, SAINA_JOBS_MAX);
@@ -410,6 +414,7 @@ static struct total all_episodes(unsigned int processes)
 		sum.results += one->results;
 		sum.contributions += one->contributions;
 		sum.mixed += one->mixed;
+		sum.mixed_pairs += one->mixed_pairs;
 		sum.nans += one->nans;
 		sum.swaps += one->swaps;
 		sum.stuck += one->stuck;
@@ -475,6 +480,8 @@ int main(int argc, char **argv)
 		tap_ok(sum.mixed > sum.results / 10 && sum.nans > sum.results / 100,
 		       "traces: some results are of several exponents, some are NaN: %llu, %llu",
 		       u(sum.mixed), u(sum.nans));
+		tap_ok(opt.module || sum.mixed_pairs > sum.results / 100,
+		       "traces: some results of int16 are of several exponents: %llu", u(sum.mixed_pairs));
 		tap_ok(sum.results > opt.packets / 1000 && sum.swaps > opt.packets / 20000 &&
 		       sum.decisions > opt.packets / 2000,
 		       "traces: rounds complete, policies are adopted, SFCD decides: %llu results, %llu policies, %llu decisions",

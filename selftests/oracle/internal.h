@@ -52,6 +52,21 @@ uint64_t oracle_too_far_behind(const struct oracle_job *j);
 void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_members);
 void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, const struct oracle_slot *s);
 
+/* Section 3.2: the two numbers of a word of an int16 job. */
+static inline int oracle_first(uint32_t word)
+{
+	int low = word % 65536;
+
+	return low >= 32768 ? low - 65536 : low;
+}
+
+static inline int oracle_second(uint32_t word)
+{
+	uint32_t high = (word - (uint32_t)oracle_first(word)) / 65536;
+
+	return high >= 32768 ? (int)high - 65536 : (int)high;
+}
+
 static inline bool oracle_in_range(int exponent)
 {
 	return exponent >= SAINA_EXPONENT_MIN && exponent <= SAINA_EXPONENT_MAX;
@@ -60,7 +75,7 @@ static inline bool oracle_in_range(int exponent)
 /* Section 2, check 19: may a GRAD, or an entry of an input array, of the job have the exponent? */
 static inline bool oracle_exponent_fits(const struct saina_job_conf *c, int exponent)
 {
-	if (c->elem != SAINA_ELEM_INT32)
+	if (c->elem == SAINA_ELEM_FLOAT32 || c->elem == SAINA_ELEM_BFLOAT16)
 		return exponent == 0;
 	return oracle_in_range(exponent) || exponent == SAINA_EXPONENT_NAN;
 }

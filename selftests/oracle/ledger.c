@@ -74,6 +74,42 @@ static uint64_t digest(const uint8_t *payload, uint32_t elements)
 	return d;
 }
 
+static int first_of(int32_t pair)
+{
+	return (int16_t)pair;
+}
+
+static int second_of(int32_t pair)
+{
+	return (int16_t)(((int64_t)pair - first_of(pair)) / 65536);
+}
+
+/* As is_near(), of @part of pairs. */
+static bool part_is_near(const struct ledger_gradient *grad, const double *unit, unsigned int n,
+			 uint32_t i, int32_t v, int (*part)(int32_t))
+{
+	double sum = 0;
+
+	for (unsigned int c = 0; c < n; c++)
+		sum += part(grad[c].v[i]) * unit[c];
+	return fabs(part(v) - sum) <= n / 2.;
+}
+
+/* Likewise; a first element that has wrapped has changed the second one. */
+static bool pair_is_near(const struct ledger_gradient *grad, const double *unit, unsigned int n,
+			 uint32_t i, int32_t v)
+{
+	double first = 0, second = 0;
+
+	for (unsigned int c = 0; c < n; c++) {
+		first += abs(first_of(grad[c].v[i]));
+		second += abs(second_of(grad[c].v[i]));
+	}
+	return first >= 0x7fff - (double)n || second >= 0x7fff - (double)n ||
+	       (part_is_near(grad, unit, n, i, v, first_of) &&
+		part_is_near(grad, unit, n, i, v, second_of));
+}
+
 /*
  * Is @v at most half a unit for each of the @n gradients from their sum?  @unit: of each one's
  * exponent, in units of the result.  A sum that may have wrapped before a shift is not judged.
@@ -83,6 +119,8 @@ static bool is_near(const struct ledger_gradient *grad, const double *unit, unsi
 {
 	double sum = 0, most = 0;
 
+	if (grad->pairs)
+		return pair_is_near(grad, unit, n, i, v);
 	for (unsigned int c = 0; c < n; c++) {
 		sum += grad[c].v[i] * unit[c];
 		most += fabs((double)grad[c].v[i]);

@@ -18,10 +18,12 @@
 /**
  * struct ledger_gradient - a gradient
  * @v: payload elements, ignored if @exponent is NAN
+ * @pairs: each is two elements of int16
  */
 struct ledger_gradient {
 	const int32_t *v;
 	int exponent;
+	bool pairs;
 };
 
 /**

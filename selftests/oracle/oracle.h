@@ -25,7 +25,7 @@ enum oracle_verdict {
 
 struct oracle_slot {
 	struct saina_slot_meta meta;	/* csum is not modelled */
-	int32_t *sum;			/* floats: float32 if OPEN, as on the wire if DONE */
+	int32_t *sum;			/* int16: words; floats: float32 if OPEN, as on the wire if DONE */
 };
 
 /**

@@ -42,7 +42,9 @@ static void segment_done(struct recompute *c, const struct saina_hdr *h,
 		c->known = false;
 	c->stride[h->segment] = p->stride;
 	for (uint32_t i = 0; i < c->payload; i += p->stride, number++) {
-		uint8_t is = payload[4 * i + 3] >> 7;
+		/* a negative first element has taken 1 from the second */
+		uint8_t borrow = c->pairs && payload[4 * i + 1] >> 7;
+		uint8_t is = (uint16_t)(payload[4 * i + 3] * 256 + payload[4 * i + 2] + borrow) >> 15;
 
 		c->flips += negative[i] != is && number < counting;
 		c->observed++;

@@ -15,6 +15,7 @@
 struct recompute {
 	uint32_t payload, segments;
 	struct saina_policy policy[RECOMPUTE_POLICIES];	/* by seq */
+	bool pairs;			/* of int16: the second one's sign counts */
 	uint8_t *negative;		/* [segment][element]: in its last result under SFCD */
 	uint16_t *stride;		/* [segment]: of that result, 0: there was none */
 	/* the present round */

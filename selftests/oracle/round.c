@@ -242,7 +242,7 @@ static void decide(struct oracle *o, struct oracle_job *j)
 	rt->last_round = rt->next_round - 1;
 }
 
-/* Is element @i of a result negative?  Minus zero is not. */
+/* Is element @i of a result negative?  Minus zero is not.  Of a pair the second one counts. */
 static bool negative(const struct saina_job_conf *c, const void *sum, unsigned int i)
 {
 	uint16_t half;
@@ -253,6 +253,8 @@ static bool negative(const struct saina_job_conf *c, const void *sum, unsigned i
 		return half > 0x8000;
 	}
 	memcpy(&v, (const uint8_t *)sum + 4 * i, 4);
+	if (c->elem == SAINA_ELEM_INT16)
+		return oracle_second(v) < 0;
 	return c->elem == SAINA_ELEM_INT32 ? v >> 31 : v > 0x80000000;
 }
 

@@ -111,6 +111,27 @@ int32_t oracle_shift(int32_t x, unsigned int d)
 	return floor_div((int32_t)halves, 1);
 }
 
+/* Section 3.2: both numbers of a word, each rounded to nearest, halves up. */
+static uint32_t shift_pair(uint32_t word, unsigned int d)
+{
+	int64_t half, first, second;
+
+	if (!d)
+		return word;
+	if (d > 15)
+		d = 15;
+	half = 1ll << (d - 1);
+	first = floor_div(oracle_first(word) + half, d);
+	second = floor_div(oracle_second(word) + half, d);
+	return (uint32_t)(second * 65536 + first);
+}
+
+/* A sum or an element at a scale that is 2^@d times as coarse. */
+static uint32_t rescale(const struct saina_job_conf *c, uint32_t v, unsigned int d)
+{
+	return c->elem == SAINA_ELEM_INT16 ? shift_pair(v, d) : (uint32_t)oracle_shift(v, d);
+}
+
 /* Element @i of the gradient in @m, as it is summed. */
 static uint32_t element(const struct oracle_msg *m, unsigned int i)
 {
@@ -216,12 +237,12 @@ static void add_sums(struct oracle_msg *m, struct oracle_slot *h)
 	for (uint32_t i = 0; i < m->j->conf.payload; i++) {
 		uint32_t v = element(m, i), old = h->sum[i];
 
-		if (m->j->conf.elem != SAINA_ELEM_INT32)
+		if (m->j->conf.elem == SAINA_ELEM_FLOAT32 || m->j->conf.elem == SAINA_ELEM_BFLOAT16)
 			h->sum[i] = float_add(old, v);
 		else if (e < have)
-			h->sum[i] = oracle_shift(old, have - e) + v;
+			h->sum[i] = rescale(&m->j->conf, old, have - e) + v;
 		else
-			h->sum[i] = old + oracle_shift(v, e - have);
+			h->sum[i] = old + rescale(&m->j->conf, v, e - have);
 	}
 }
 
