@@ -14,16 +14,18 @@ lab_up --workers 4
 
 # run_case N NAME: in jobs of its own, so that its rounds are the first
 run_case() {
-	job bsp id 0 elements 200000 workers "$1" token s3cret
+	job bsp id 0 elements 800000 workers "$1" token s3cret
 	job fastest id 1 elements 200000 workers "$1" token s3cret policy "fastest:k=$(($1 - 1))"
+	job int16 id 2 elements 800000 workers "$1" token s3cret type int16
 	ranks "$1" "$TOP/selftests/python/values.py" "$2"
 	check "N=$1 $2: all ranks end well" wait_all 300
 	points "N=$1"
 	saina job del bsp >/dev/null
 	saina job del fastest >/dev/null
+	saina job del int16 >/dev/null
 }
 
-read -ra cases <<<"${1:-nonfinite first jumps late heads scaled scaler lost clip}"
+read -ra cases <<<"${1:-nonfinite int16 first jumps late heads scaled scaler lost clip}"
 for n in ${2:-2 4}; do
 	for name in "${cases[@]}"; do
 		run_case "$n" "$name"

@@ -42,6 +42,7 @@ points() {
 		while read -r line; do
 			case $line in
 			ok\ *)	[ $i != 0 ] || ok "$1: ${line#ok }" ;;
+			\#*)	[ $i != 0 ] || diag "$1: ${line#\# }" ;;
 			not\ ok\ *) not_ok "$1: worker $i: ${line#not ok }" ;;
 			esac
 		done <"$WORK/$i.py.out"

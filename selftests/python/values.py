@@ -17,7 +17,7 @@ import ranks
 import saina
 from ranks import RANK, RANKS, fails, hooked, loss_of, point, same_everywhere
 
-BSP, FASTEST = 0, 1
+BSP, FASTEST, INT16 = 0, 1, 2
 N = 2000
 NAN, INF = float("nan"), float("inf")
 
@@ -106,6 +106,66 @@ def case_nonfinite():
         point((numpy.isnan(x) == want).all(), f"NaN at element {at}: its block is NaN, no other element is",
               str(numpy.flatnonzero(numpy.isnan(x) != want)[:5]))
     r.done("NaN at the edges of blocks")
+
+
+def case_int16():
+    """Jobs of int16: what is rounded off of one round is in the next ones, and a model learns as with Gloo."""
+    worker = saina.join(job=INT16, worker=RANK, token="s3cret", join_timeout=60, timeout=120)
+    largest = 32767 // RANKS - 1        # integer that a rank sends
+    rounds, payload = 100, worker.info().payload
+    gave = [numpy.random.default_rng(k).standard_normal(N).astype(numpy.float32) for k in range(RANKS)]
+    want = numpy.mean(gave, 0, numpy.float64)
+    peak = numpy.array([numpy.abs(g).max() for g in gave]).max()
+    total, once = numpy.zeros(N), 0.0
+    for _ in range(rounds):
+        x = gave[RANK].copy()
+        worker.allreduce(x)
+        total += x
+        once = max(once, numpy.abs(x - want).max() / peak)
+    mean = numpy.abs(total / rounds - want).max() / peak
+    point(worker.info().type == 4 and payload == 704, "int16: two elements in each word of a message")
+    # a unit is at most 4 / largest of the peak; half of it each: from the last round, of this one, of the slot
+    point(once <= 6 / largest, "int16: a result is within its bound of float64",
+          f"{once:.1e}, {6 / largest:.1e}")
+    point(mean <= 6 / largest / 10, f"int16: the mean of {rounds} rounds is ten times as near, at least", f"{mean:.1e}")
+    print(f"# int16, {RANKS} ranks: one result {once:.1e} of the largest off, the mean of {rounds} {mean:.1e}", flush=True)
+    x = numpy.ones(8, numpy.int32)
+    fails("int16: a tensor of int32", "is not of int32", lambda: worker.allreduce(x))
+    worker.close()
+    dist.barrier()
+    losses = {}
+    models = {}
+    gloo = models["gloo"] = DDP(ranks.net())
+    losses["gloo"] = learn(gloo)
+    for job, name in ((BSP, "int32"), (INT16, "int16")):
+        with hooked(ranks.net(), job) as (ddp, _):
+            losses[name] = learn(ddp)
+            models[name] = ddp
+            point(same_everywhere(ddp)[0], f"{name}: DDP: all models are the same to the last bit")
+    gone = sum(((p - q) ** 2).sum() for p, q in zip(gloo.parameters(), ranks.net().parameters())) ** 0.5
+    for name in ("int32", "int16"):
+        apart = sum(((p - q) ** 2).sum() for p, q in zip(gloo.parameters(), models[name].parameters())) ** 0.5
+        off = max(abs(a - b) for a, b in zip(losses["gloo"], losses[name]))
+        print(f"# {name}: DDP, {STEPS} steps, loss {losses[name][0]:.4f} to {losses[name][-1]:.4f} (Gloo {losses['gloo'][-1]:.4f}), "
+              f"at most {off:.1e} apart; the model is {apart / gone:.1e} of its way from Gloo's", flush=True)
+        point(off < 0.01 and apart / gone < 0.02, f"{name}: DDP learns as with Gloo", f"{off:.1e} {apart / gone:.1e}")
+
+
+STEPS = 60
+
+
+def learn(ddp):
+    """The mean loss over the ranks of each of STEPS steps."""
+    losses = torch.zeros(STEPS)
+    opt = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
+    for step in range(STEPS):
+        opt.zero_grad()
+        loss = loss_of(ddp, step)
+        losses[step] = loss.detach()
+        loss.backward()
+        opt.step()
+    dist.all_reduce(losses)
+    return (losses / RANKS).tolist()
 
 
 def case_first():
