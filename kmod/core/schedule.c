@@ -92,7 +92,7 @@ static int suits_check(const struct saina_job *job, const struct saina_policy *p
 	if (!saina_policy_has_steps(p) || job->elem == SAINA_ELEM_INT32)
 		return saina_policy_lead_check(p, job->ring, err);
 	return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_POLICY,
-			    "policy: job %s is not of int32, which %s needs and which carries float tensors too",
+			    "policy: job %s is of another type; %s needs a job of int32, which carries float tensors too",
 			    job->name, saina_policy_row(p->mode)->name);
 }
 

@@ -50,7 +50,7 @@ crosses_not() {
 
 # 1. Jobs that have no shared memory
 matches "a job of floats by reference is refused with a sentence" \
-	"(only jobs of int32 can share memory|sums of floats need saina.ko)" "$(saina job add floats elements 100 workers 2 type float32 by-reference 2>&1)"
+	"(only jobs of int32 and int16 can share memory|sums of floats need saina.ko)" "$(saina job add floats elements 100 workers 2 type float32 by-reference 2>&1)"
 job messages workers 4 elements 8192 payload 256
 start_all messages 20 4 --elements 8192
 check "a job not by reference: all sums are exact" wait_all 60

@@ -52,7 +52,7 @@ uint64_t oracle_too_far_behind(const struct oracle_job *j);
 void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_members);
 void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, const struct oracle_slot *s);
 
-/* Section 3.2: the two numbers of a word of an int16 job. */
+/* Section 3.3: the two numbers of a word of an int16 job. */
 static inline int oracle_first(uint32_t word)
 {
 	int low = word % 65536;

@@ -111,7 +111,7 @@ int32_t oracle_shift(int32_t x, unsigned int d)
 	return floor_div((int32_t)halves, 1);
 }
 
-/* Section 3.2: both numbers of a word, each rounded to nearest, halves up. */
+/* Section 3.3: both numbers of a word, each rounded to nearest, halves up. */
 static uint32_t shift_pair(uint32_t word, unsigned int d)
 {
 	int64_t half, first, second;

@@ -278,6 +278,11 @@ def case_policy():
     fails("policy: a job that does not wait for all", "saina policy set JOB bsp", init)
 
 
+def case_int16():
+    """Small differences of one tensor would be in the next one."""
+    fails("int16: a job that adds what it rounds off to the next tensor", "all_reduce needs a job of int32", init)
+
+
 def case_policy_later():
     """It changes while the ranks are at it: all of them get the error, in the same all-reduce."""
     init()

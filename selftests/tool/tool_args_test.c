@@ -34,6 +34,7 @@ static const struct {
 	{ "job add d el 1 w 1 pay 64 poo 2 t bfloat16", NULL },	/* ambiguous: type or token */
 	{ "job add d el 1 w 1 pay 64 poo 2 ty bfloat16 ex 110",
 	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 PAYLOAD=64 POOL=2 ELEM_TYPE=3 EXPONENT=110" },
+	{ "job add d elements 1 workers 1 type int16", "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 ELEM_TYPE=4" },
 	{ "job add d elements 1 workers 1 token ''",
 	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 TOKEN=" },
 	{ "job set d policy bsp", "JOB_SET NAME=d POLICY={ MODE=1 LATE=1 }" },

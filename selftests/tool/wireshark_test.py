@@ -178,6 +178,10 @@ def fields_test():
     got = dissect([frame(header(1, elem=2, elems=64, exponent=0) + struct.pack("<64f", *([1.5] * 64)))],
                   ["saina.element_float"], "-o", "saina.elements:2")[0]
     point(got == ["1.5|1.5"], "GRAD of float32: as many elements as the preference says", got)
+    pairs = struct.pack("<64I", *[(a + 65536 * b) % 2**32 for a, b in [(-1, 5), (32767, -32768), (-32768, -1)] + [(0, 0)] * 61])
+    got = dissect([frame(header(1, elem=4, elems=64, exponent=-104) + pairs)], ["saina.element", "_ws.expert"],
+                  "-o", "saina.elements:3")[0]
+    point(got == ["-1|5|32767|-32768|-32768|-1", ""], "GRAD of int16: both numbers of each word", got)
     got = one("JOIN", ["saina.join.name", "saina.nonce", "saina.elements", "saina.join.round", "saina.join.token"])
     point(got[:4] == ["rank one", "0x000000000000004d", "1000", "2"] and "67656865" not in got[4] and
           "geheim" not in got[4], "JOIN: name, nonce, elements, round; the token is not shown", got)

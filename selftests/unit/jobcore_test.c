@@ -221,6 +221,57 @@ static void job_names(void **state)
 	refused(o, &r, -EEXIST, SAINA_A_JOB_NAME);
 }
 
+/* Two elements in each word that payload and memory count. */
+static void job_of_int16(void **state)
+{
+	struct owner *o = *state;
+	struct saina_job_attrs r = job_req("a", 10001, 4);
+	struct saina_core_err err = {0};
+	struct saina_core_ops module = owner_ops;
+	struct saina_core *with_module;
+	const struct saina_job *job;
+
+	SAINA_PUT(&r, SAINA_A_JOB_ELEM_TYPE, elem_type, SAINA_ELEM_INT16);
+	SAINA_PUT(&r, SAINA_A_JOB_BY_REFERENCE, by_reference, 1);
+	assert_int_equal(saina_core_job_new(o->core, &r, &job, &err), 0);
+	assert_int_equal(job->payload, 352);
+	assert_int_equal(job->segments, 15);
+	assert_int_equal(job->pool, 16);
+	assert_int_equal(o->last.elem, SAINA_ELEM_INT16);
+	assert_int_equal(o->last.segments, 15);
+	assert_int_equal(job->memory, saina_core_memory(5001, 352, 16, 8) +
+					      saina_core_memory_shared(15, 352, 16, 4));
+
+	r = job_req("b", (2ull << 22) * 352 + 1, 4);
+	SAINA_PUT(&r, SAINA_A_JOB_ELEM_TYPE, elem_type, SAINA_ELEM_INT16);
+	refused(o, &r, -ERANGE, SAINA_A_JOB_ELEMENTS);
+	r.elements = 1000;
+	SAINA_PUT(&r, SAINA_A_JOB_EXPONENT, exponent, 1);
+	refused(o, &r, -EINVAL, SAINA_A_JOB_EXPONENT);
+	r.has &= ~BIT_OF(SAINA_A_JOB_EXPONENT);
+	with_policy(&r, "ssp:window=2");
+	refused(o, &r, -EOPNOTSUPP, SAINA_A_JOB_POLICY);
+	/* too large: the command that fits is of the same type */
+	r = job_req("big", 220000000, 2);
+	SAINA_PUT(&r, SAINA_A_JOB_ELEM_TYPE, elem_type, SAINA_ELEM_INT16);
+	assert_refused(saina_core_job_new(o->core, &r, NULL, &err), -EDQUOT, &err, SAINA_A_JOB_ELEMENTS);
+	assert_non_null(strstr(err.text, "workers 2 ring 2 type int16"));
+	SAINA_PUT(&r, SAINA_A_JOB_RING, ring, 2);
+	assert_int_equal(saina_core_job_new(o->core, &r, &job, &err), 0);
+
+	/* the programs for saina.ko have no loops for them */
+	module.floats = 1;
+	with_module = saina_core_new(&module, o, NULL);
+	r = job_req("c", 1000, 4);
+	SAINA_PUT(&r, SAINA_A_JOB_ELEM_TYPE, elem_type, SAINA_ELEM_INT16);
+	assert_refused(saina_core_job_new(with_module, &r, NULL, &err), -EOPNOTSUPP, &err, SAINA_A_JOB_ELEM_TYPE);
+	assert_non_null(strstr(err.text, "bfloat16"));
+	r.elem_type = SAINA_ELEM_BFLOAT16;
+	assert_int_equal(saina_core_job_new(with_module, &r, &job, &err), 0);
+	assert_int_equal(job->segments, 3);
+	saina_core_free(with_module);
+}
+
 static void job_ranges(void **state)
 {
 	struct owner *o = *state;
@@ -510,6 +561,7 @@ int main(void)
 		TEST("job core: the first worker gives a job its size if it may, others must have it", size_of_the_first_worker),
 		TEST("job core: a malformed or taken job name is refused", job_names),
 		TEST("job core: an attribute of a job out of its range is refused and named", job_ranges),
+		TEST("job core: a job of int16 has two elements in a word, and no steps", job_of_int16),
 		TEST("job core: a job of every payload size is accepted", job_payload_sizes),
 		TEST("job core: heartbeat and dead-ms follow each other if only one is given", job_times_follow_each_other),
 		TEST("job core: a new job gets the lowest free number, a taken one is refused", job_numbers),

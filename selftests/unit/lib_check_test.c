@@ -300,6 +300,19 @@ static void test_exponents(void **state)
 		s->session.job.elem = result.h.elem = SAINA_ELEM_FLOAT32;
 		assert_int_equal(saina_session_check(&s->session, SAINA_FROM_CTRL, &result, len), e == 0);
 	}
+	/* Of int16 messages count pairs, and a segment has twice as many elements. */
+	welcome.h.worker = 3;
+	((struct saina_welcome *)(welcome.b + 48))->exponent = 0;
+	((struct saina_welcome *)(welcome.b + 48))->elem = SAINA_ELEM_INT16;
+	assert_false(saina_session_check(&s->session, SAINA_FROM_CTRL, &welcome, wlen));
+	((struct saina_welcome *)(welcome.b + 48))->elements = htole64(2 * SEGMENTS * PAYLOAD - 1);
+	assert_true(saina_session_check(&s->session, SAINA_FROM_CTRL, &welcome, wlen));
+	s->session.job.elem = result.h.elem = SAINA_ELEM_INT16;
+	result.h.exponent = -104;
+	assert_false(saina_session_check(&s->session, SAINA_FROM_CTRL, &result, len));
+	s->session.job.payload = 2 * PAYLOAD;
+	assert_true(saina_session_check(&s->session, SAINA_FROM_CTRL, &result, len));
+	s->session.job.payload = PAYLOAD;
 	handle_free(s);
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "gradient/pairs.h"
 #include "gradient/quant.h"
 #include "wire/check.h"
 #include "../lib/rng.h"
@@ -384,6 +385,62 @@ static void test_mean_is_defined(void **state)
 	assert_true(out[2] == INFINITY && out[3] == -INFINITY);
 }
 
+/* Both numbers of a word, taken apart here. */
+static int pair_number(const uint32_t *word, size_t i)
+{
+	int64_t w = (int32_t)word[i / 2], first = w & 0xffff;
+
+	first -= first >= 32768 ? 65536 : 0;
+	return i % 2 ? (int16_t)((w - first) / 65536) : (int)first;
+}
+
+/* One message of @n elements for @workers, by @variant; with a residual or without. */
+static void pairs_of(const struct saina_quant *variant, size_t n, unsigned int workers, bool with)
+{
+	uint32_t limit = saina_pairs_limit(workers), max = 0, word[N / 2 + 1];
+	float g[N], res[N], whole[N], out[N];
+	int e;
+
+	for (size_t i = 0; i < n; i++) {
+		g[i] = any(true);
+		res[i] = with ? any(true) : 0;
+		whole[i] = g[i] + res[i];
+		max = bits(whole[i]) > max ? bits(whole[i]) : max;
+	}
+	e = saina_quant_finest(max, limit);
+	memset(word, 0xa5, sizeof(word));
+	saina_pairs_encode(variant, word, g, with ? res : NULL, n, e);
+	assert_int_equal(word[(n + 1) / 2], 0xa5a5a5a5);
+	if (n % 2)
+		assert_int_equal(pair_number(word, n), 0);
+	saina_pairs_decode(variant, out, word, n, e, 3);
+	saina_pairs_remainder(res, g, n, e);
+	for (size_t i = 0; i < n; i++) {
+		int q = pair_number(word, i);
+
+		assert_true(q == (int)nearbyint(ldexp(whole[i], e)) && abs(q) <= (int)limit);
+		assert_true(out[i] == (float)(ldexp(q, -e) / 3));
+		/* without any error */
+		assert_true(ldexp(q, -e) + res[i] == whole[i]);
+	}
+}
+
+static void test_pairs(void **state)
+{
+	static const size_t sizes[] = { 1, 2, 3, 128, 255, 256, 257, 511, 704, N };
+	static const unsigned int workers[] = { 1, 2, 4, 7, 16, 64 };
+
+	for (unsigned int v = 0; saina_quant_variant(v); v++)
+		for (unsigned int i = 0; i < 10 * 6 * 2; i++)
+			if (saina_quant_variant(v)->usable() != SAINA_QUANT_ABSENT)
+				pairs_of(saina_quant_variant(v), sizes[i % 10], workers[i / 10 % 6],
+					 i / 60);
+	assert_int_equal(saina_pairs_limit(64), 510);
+	/* whole numbers of a byte stay exact, one bit too coarse as well */
+	assert_int_equal(saina_quant_exponent(bits(255), 510, 0, 1), 0);
+	assert_int_equal(saina_quant_exponent(bits(255), 510, -1, 1), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -395,6 +452,7 @@ int main(void)
 		statement("quantising: sums of all workers cannot wrap, shifted or not", test_sums_cannot_wrap),
 		statement("quantising: steps: what is sent and what is kept make up the update", test_remainder),
 		statement("quantising: the mean is the sum times the scale by the count", test_mean_is_defined),
+		statement("quantising: int16: pairs have both numbers, and what is rounded off is exact", test_pairs),
 		statement("quantising: the exponent is the finest at which the largest value fits", test_exponent),
 		statement("quantising: the last result's exponent is taken up to 4 bits coarser, and never by zeros", test_last_exponent),
 	};

@@ -156,10 +156,13 @@ class Sums:
 
     def __init__(self, worker: Worker, timeout: float):
         info = worker.info()
+        if info.type == 4:
+            raise Error(errno.EOPNOTSUPP, f"job {info.job} is of int16, and adds what it rounds off to the next tensor, as is right "
+                                          "for gradients (saina.torch.allreduce_hook): all_reduce needs a job of int32")
         self._worker, self._timeout, self._pid = worker, timeout, os.getpid()
         self.job, self.rank, self.ranks = info.job, info.worker, info.workers
         self.payload = info.payload
-        #: only jobs of int32 have it; in those of float32, bfloat16 and int16 tensors are float32
+        #: only jobs of int32 have it; in those of floats tensors are float32
         self.integers = info.type == 1
         #: one byte an element is exact in jobs of any type
         self._header = 1 if self.integers else 4

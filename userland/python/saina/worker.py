@@ -329,7 +329,8 @@ class Worker:
     def allreduce(self, x: Any, op: Optional[str] = None) -> Call:
         """Sum or average @x over the workers, in place: one round.  See start().
 
-        The error of float32 is at most 1e-6 of the largest contribution to its block of info().payload elements.  If a
+        The error of float32 is at most 1e-6 of the largest contribution to its block of info().payload elements; in a job of
+        int16 6 / (32767 / workers - 1) of it, and what is rounded off is in the next rounds.  If a
         worker has a NaN or Inf in a block, all workers get NaN for that block.
         """
         with self._enter():
@@ -347,7 +348,7 @@ class Worker:
 
         It all-reduces int32, to which the others contribute zeros, until the policy has counted @root in every
         segment.  Meant for the beginning: it fails while a residual of float32 is kept, and drops one of int32.  Not
-        possible in jobs of float32 and bfloat16.
+        possible in jobs of float32, bfloat16 and int16.
         Raises Error; ECONNABORTED if @root is not in the job.
         """
         flat = with_data(x).detach().cpu().contiguous().numpy() if is_tensor(x) else numpy.ascontiguousarray(x)
