@@ -149,7 +149,7 @@ static const struct {
 	{ "job add d elements 1 workers 1 exponent --5",
 	  "saina: job add: \"--5\" for \"exponent\" is not allowed: it takes a number from -104 to 110" },
 	{ "job add d elements 1 workers 1 type int64",
-	  "saina: job add: \"int64\" for \"type\" is not allowed: it takes int32, float32, bfloat16" },
+	  "saina: job add: \"int64\" for \"type\" is not allowed: it takes int32, float32, bfloat16, int16" },
 	{ "job add d elements 1 workers 1 token 123456789012345678901234567890123",
 	  "saina: job add: \"123456789012345678901234567890123\" for \"token\" is not allowed: it takes 0 to 32 characters" },
 	{ "job add d elements 1 workers 1 policy ''",

@@ -87,7 +87,7 @@ check_error "job add: a dead-ms below the heartbeat is refused" 1 '.*more than t
 check_error "job add: a type that needs saina.ko is refused" 1 '.*need saina.ko.*\(attribute "elem-type"\)' job add x elements 1 workers 1 type float32
 check_json "job add: a segment of int16 has two elements in each word" '[["int16",128,40]]' '[.[]|[.type,.payload,.segments]]' \
 	job add pairs elements 10000 workers 2 type int16 payload 128
-check_error "policy set: steps of a job of int16 are refused" 1 '.*ssp needs a job of int32.*\(attribute "policy"\)' policy set pairs ssp:window=2
+check_error "policy set: steps of a job of int16 are refused" 1 '.*ssp needs a job of int32.*\(attribute "policy"\)' policy set pairs ssp:2
 check "job del: a job of int16 can be deleted" saina job del pairs
 check_error "job add: too many segments are refused" 1 '.*a larger payload.*\(attribute "elements"\)' \
 	job add x elements 18446744073709551615 workers 1

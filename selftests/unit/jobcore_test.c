@@ -249,7 +249,7 @@ static void job_of_int16(void **state)
 	SAINA_PUT(&r, SAINA_A_JOB_EXPONENT, exponent, 1);
 	refused(o, &r, -EINVAL, SAINA_A_JOB_EXPONENT);
 	r.has &= ~BIT_OF(SAINA_A_JOB_EXPONENT);
-	with_policy(&r, "ssp:window=2");
+	with_policy(&r, "ssp:2");
 	refused(o, &r, -EOPNOTSUPP, SAINA_A_JOB_POLICY);
 	/* too large: the command that fits is of the same type */
 	r = job_req("big", 220000000, 2);

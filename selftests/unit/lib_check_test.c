@@ -353,6 +353,29 @@ static void test_accepted(void **state)
 	handle_free(s);
 }
 
+/* Only jobs of int32 have steps, whatever an answer says. */
+static void test_steps(void **state)
+{
+	static const int elem[] = { SAINA_ELEM_FLOAT32, SAINA_ELEM_BFLOAT16, SAINA_ELEM_INT16, SAINA_ELEM_INT32 };
+
+	for (int i = 0; i < 4; i++) {
+		struct saina *s = handle();
+		union message m;
+
+		good(&m, SAINA_MSG_RESULT);
+		m.h = (struct saina_hdr){
+			.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_NAK, .k = SAINA_NAK_MODE, .elem = elem[i],
+			.job = htole16(7), .session = htole64(99), .worker = 3, .round = htole32(5),
+			.segment = htole32(2), .slot_round = htole32(5),
+		};
+		s->session.job.elem = elem[i];
+		saina_input(s, SAINA_FROM_DATA, &m, sizeof(m.h), saina_now());
+		assert_int_equal(s->bad_messages, 0);
+		assert_int_equal(s->round.ps.on, elem[i] == SAINA_ELEM_INT32);
+		handle_free(s);
+	}
+}
+
 /* ASK_REPLY, with segment 2 over: 0 and 4 are done, 1 and 5 are in, 3, 6 and 7 were lost. */
 static void test_told(void **state)
 {
@@ -534,6 +557,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		statement("messages: each malformed message is dropped", test_refused),
+		statement("check: a job of other elements than int32 does not turn to steps", test_steps),
 		statement("check: results have an exponent of the job's range or that of NaN, jobs of floats none", test_exponents),
 		statement("messages: each well-formed message does what it should, once", test_accepted),
 		statement("messages: ASK_REPLY makes a worker send what was lost, and nothing else", test_told),

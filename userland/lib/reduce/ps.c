@@ -251,9 +251,10 @@ int saina_ps_input(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 
 	if (!p->on) {
 		/* An answer to a message about the present or the previous round: the job has
-		 * steps from now on.  An answer from before the rounds began is ignored.
+		 * steps from now on.  An answer from before the rounds began is ignored, and any
+		 * in a job that cannot have steps.
 		 */
-		if (h->type != SAINA_MSG_NAK || h->k != SAINA_NAK_MODE ||
+		if (r->job->elem != SAINA_ELEM_INT32 || h->type != SAINA_MSG_NAK || h->k != SAINA_NAK_MODE ||
 		    r->flow.round - le32toh(h->round) > 1 ||
 		    le32toh(h->slot_round) < p->first_round)
 			return 0;

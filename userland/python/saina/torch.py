@@ -44,7 +44,7 @@ __all__ = ["State", "Straggler", "Stragglers", "all_reduce", "allreduce_hook"]
 T = TypeVar("T")
 
 #: Elements of the largest message: what a bucket can waste at its end while the job's payload is not known.
-_PAYLOAD_MAX = 2048
+_PAYLOAD_MAX = 4096
 
 
 def _log_line(line: str) -> None:
