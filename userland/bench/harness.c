@@ -98,6 +98,7 @@ void harness_conf_fill(struct saina_job_conf *c, unsigned int id, unsigned int p
 	c->policy.late = SAINA_LATE_RESIDUAL;
 	c->policy.k = k == workers ? 0 : k;
 	c->policy.k_min = 1;
+	c->policy.lead = SAINA_LEAD_NONE;	/* some workers never send */
 	for (unsigned int w = 0; w < workers; w++) {
 		struct saina_binding *b = &c->worker[w];
 
