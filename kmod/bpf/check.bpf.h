@@ -108,7 +108,7 @@ static __always_inline __u32 check_message(HOOK_CTX *ctx, const void *h, struct 
 static __always_inline bool check_exponent(const struct message *m, __s32 e)
 {
 	if (m->type == SAINA_MSG_GRAD)
-		return SAINA_ELEM_IS_INT(m->conf->elem) ? exponent_is_valid(e) : !e;
+		return elem_is_int(m->conf->elem) ? exponent_is_valid(e) : !e;
 	return m->type != SAINA_MSG_INC || (exponent_is_valid(e) && !exponent_is_nan(e));
 }
 

@@ -74,7 +74,17 @@ static __always_inline bool exponent_is_nan(__s32 exponent)
 	return exponent == SAINA_EXPONENT_NAN;
 }
 
-/* Valid for a gradient of an int32 job? */
+/* Integers with a block scale?  There is no int16 with the module: its programs have no room. */
+static __always_inline bool elem_is_int(__u32 elem)
+{
+#ifdef SAINA_KMOD
+	return elem == SAINA_ELEM_INT32;
+#else
+	return SAINA_ELEM_IS_INT(elem);
+#endif
+}
+
+/* Valid for a gradient of a job of integers? */
 static __always_inline bool exponent_is_valid(__s32 e)
 {
 	return (e >= SAINA_EXPONENT_MIN && e <= SAINA_EXPONENT_MAX) || exponent_is_nan(e);

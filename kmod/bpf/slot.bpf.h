@@ -41,7 +41,7 @@ enum slot_action {
 static __always_inline bool slot_is_deferred(const struct ctx_in *in)
 {
 #ifdef SAINA_KMOD
-	return !SAINA_ELEM_IS_INT(in->elem);
+	return !elem_is_int(in->elem);
 #else
 	return false;
 #endif
@@ -360,7 +360,7 @@ static __always_inline __u32 slot_shift(__s32 x, __u32 less)
 	return ((__s32)((__u32)(x >> less) + 1)) >> 1;
 }
 
-/* Is its payload pairs of int16?  Not with the module, whose programs have no room for that. */
+/* Is its payload pairs of int16?  Not with the module: elem_is_int(). */
 static __always_inline bool slot_has_pairs(const struct ctx_in *in)
 {
 #ifdef SAINA_KMOD

@@ -125,7 +125,7 @@ if [ -n "$floats" ]; then
 	mutant pull-of-unapplied slot.bpf.h 'applied = !deferred || h->applied == h->count' 'applied = true'
 	mutant applied-not-reset slot.bpf.h '	h->applied = 0;' ''
 	mutant never-settled slot.bpf.h '		h->applied++;' ''
-	mutant ints-in-float-jobs slot.bpf.h 'return !SAINA_ELEM_IS_INT(in->elem);' 'return 0;'
+	mutant ints-in-float-jobs slot.bpf.h 'return !elem_is_int(in->elem);' 'return 0;'
 	# what is in the sums, and what leaves
 	mutant tag-without-round float.bpf.h '(__u64)(in->round + 1) << 32 | in->segment' '1ull << 32 | in->segment'
 	mutant tag-without-segment float.bpf.h ' << 32 | in->segment' ' << 32'
@@ -188,7 +188,7 @@ else
 	mutant nan-answers-are-not-zeros slot_sum.bpf.h '		o[i] = 0;' '		o[i] = 1;'
 	mutant nan-flips-signs slot_sum.bpf.h 'if (!exponent_is_nan(c->out.exponent))' 'if (1)'
 	mutant nan-decides sfcd.bpf.h 'if (!rt->observed)' 'if (0)'
-	mutant any-exponent check.bpf.h 'return SAINA_ELEM_IS_INT(m->conf->elem) ? exponent_is_valid(e) : !e;' 'return 1;'
+	mutant any-exponent check.bpf.h 'return elem_is_int(m->conf->elem) ? exponent_is_valid(e) : !e;' 'return 1;'
 	mutant any-exponent-of-an-inc check.bpf.h 'return m->type != SAINA_MSG_INC || (exponent_is_valid(e) && !exponent_is_nan(e));' 'return 1;'
 	mutant nan-in-ps check.bpf.h '(exponent_is_valid(e) && !exponent_is_nan(e))' 'exponent_is_valid(e)'
 	mutant too-coarse-by-one common.bpf.h 'e >= SAINA_EXPONENT_MIN' 'e >= SAINA_EXPONENT_MIN - 1'

@@ -38,7 +38,7 @@ struct verify_owed {
 
 static double near(const struct verify_owed *o)
 {
-	return (NEAR + o->rounds * HALF) * o->peak + o->rest;
+	return (NEAR + o->rounds * HALF) * (o->peak + o->rest) + o->rest;
 }
 
 /* The largest integer that a worker sends in a job of int16. */
