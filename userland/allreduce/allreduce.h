@@ -39,7 +39,7 @@ struct args {
 	bool cancel, bsp, restarts, skip, json, verify, steps;
 	unsigned int buckets;
 	uint64_t unverified;
-	const char *log;
+	const char *log, *think_from;
 };
 
 struct run {
@@ -51,6 +51,10 @@ struct run {
 	uint64_t n;		/* elements, without the gaps between buckets */
 	FILE *log;
 	uint64_t rng;
+	/* think.c: of --think-from, the number of them, how many were used; time spent */
+	uint32_t *think_us;
+	size_t thinks, thought;
+	uint64_t thinking_us;
 	/* sums over the run */
 	uint32_t first, rounds;
 	uint64_t late, skipped, degraded, resent, saturated, behind, time_us, stale;
@@ -70,9 +74,12 @@ struct run {
 /* Ends the program with EXIT_USAGE if they make no sense. */
 void args_parse(struct args *a, int argc, char **argv);
 
-/* run.c: microseconds; the "computation" of a round; a pause; the sentence of a failure of it */
-uint64_t run_now_us(void);
+/* think.c: reads --think-from, false with a message if it cannot; the "computation" of a round */
+bool think_open(struct run *r);
 void run_think(struct run *r);
+
+/* run.c: microseconds; a pause; the sentence of a failure of the run */
+uint64_t run_now_us(void);
 void run_pause(uint64_t us);
 const char *run_sentence(struct run *r, int err);
 

@@ -10,7 +10,7 @@ enum {
 	OPT_DELAY = 256, OPT_STRAGGLE, OPT_CANCEL, OPT_BUCKETS, OPT_CONTENTS, OPT_BSP, OPT_RESTARTS,
 	OPT_UNVERIFIED, OPT_SKIP, OPT_JOIN_TIMEOUT, OPT_START_TIMEOUT, OPT_TIMEOUT, OPT_RTO_MIN,
 	OPT_WINDOW, OPT_NAME, OPT_NO_VERIFY, OPT_TOKEN_FILE, OPT_STEPS, OPT_VALUES,
-	OPT_STOP, OPT_ITERS, OPT_WARMUP,
+	OPT_STOP, OPT_ITERS, OPT_WARMUP, OPT_THINK_FROM,
 };
 
 static const struct argp_option options[] = {
@@ -36,6 +36,7 @@ static const struct argp_option options[] = {
 	{ "values", OPT_VALUES, "spike|zeros|nan|large|jump", 0, "float32 for jobs of int32, held against float64: large values now and then, zeros before use, NaN and infinities, 1000 and more, magnitudes from 2^-30 to 2^30", 0 },
 	{ "think-us", OPT_DELAY, "N", 0, "time to think before each round (0)", 0 },
 	{ "delay-us", OPT_DELAY, "N", OPTION_ALIAS, 0, 0 },
+	{ "think-from", OPT_THINK_FROM, "FILE", 0, "these times instead, a number of microseconds for each round; from the first again after the last", 0 },
 	{ "straggle", OPT_STRAGGLE, "P", 0, "with this probability add U(0.5, 2) times that (0)", 0 },
 	{ "cancel", OPT_CANCEL, 0, 0, "stop thinking when the round is decided", 0 },
 	{ "bsp-check", OPT_BSP, 0, 0, "every segment must have all of the job's workers", 0 },
@@ -146,6 +147,7 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 		break;
 	case OPT_DELAY: a->delay_us = number(st, "think-us", arg, 0, 1e9, true); break;
 	case OPT_STRAGGLE: a->straggle = number(st, "straggle", arg, 0, 1, false); break;
+	case OPT_THINK_FROM: a->think_from = arg; break;
 	case OPT_STEPS: a->steps = true; break;
 	case OPT_CANCEL: a->cancel = true; break;
 	case OPT_BSP: a->bsp = true; break;
@@ -177,6 +179,8 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 			a->sweep.begin = a->sweep.end;
 		if (a->sweep.end && (a->sweep.end < a->sweep.begin || a->elements || a->steps))
 			argp_error(st, "-b SIZE must not be more than -e SIZE; a sweep has no --elements and no --steps");
+		if (a->think_from && (a->delay_us || a->straggle > 0))
+			argp_error(st, "--think-from has all times to think: no --think-us and no --straggle with it");
 		if (!a->o.aggregator)
 			argp_error(st, "--aggregator or SAINA_AGGREGATOR is needed");
 		break;

@@ -67,6 +67,8 @@ int main(int argc, char **argv)
 
 	args_parse(&a, argc, argv);
 	stop_catch();
+	if (!think_open(&r))
+		return EXIT_USAGE;
 	if (a.log) {
 		r.log = strcmp(a.log, "-") ? fopen(a.log, "w") : stdout;
 		if (!r.log) {
@@ -94,6 +96,7 @@ int main(int argc, char **argv)
 	saina_close(r.s);
 	verify_free(&r.v);
 	free(r.buf);
+	free(r.think_us);
 	if (r.log && r.log != stdout)
 		fclose(r.log);
 	return status;

@@ -152,11 +152,11 @@ static void summary(struct steps *s, int status)
 	struct run *r = s->r;
 
 	saina_get_stats(r->s, &t);
-	printf("{\"job\": %d, \"worker\": %d, \"pushes\": %u, \"steps\": %u, \"staleness_max\": %u, \"window_min\": %" PRId64 ", \"window_max\": %" PRId64 ", \"beyond_window\": %u, \"updates\": %" PRIu64 ", \"wait_us\": %" PRIu64 ", \"time_us\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"resent\": %" PRIu64 ", \"pulled\": %" PRIu64 ", \"bad_messages\": %" PRIu64 ", \"rejoins\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"dropped\": %" PRIu64 ", \"crc\": \"%08lx\", \"status\": %d}\n",
+	printf("{\"job\": %d, \"worker\": %d, \"pushes\": %u, \"steps\": %u, \"staleness_max\": %u, \"window_min\": %" PRId64 ", \"window_max\": %" PRId64 ", \"beyond_window\": %u, \"updates\": %" PRIu64 ", \"wait_us\": %" PRIu64 ", \"time_us\": %" PRIu64 ", \"think_us\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"resent\": %" PRIu64 ", \"pulled\": %" PRIu64 ", \"bad_messages\": %" PRIu64 ", \"rejoins\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"dropped\": %" PRIu64 ", \"crc\": \"%08lx\", \"status\": %d}\n",
 	       r->info.job, r->info.worker, s->pushes, s->steps, s->staleness,
 	       s->window_min == UINT32_MAX ? -1 : (int64_t)s->window_min,
 	       s->window_max == UINT32_MAX ? -1 : (int64_t)s->window_max, s->broken, s->updates,
-	       s->wait_us, s->time_us, t.sent, t.resent, t.pulled, t.bad_messages, t.rejoins, s->wrong, s->dropped,
+	       s->wait_us, s->time_us, r->thinking_us, t.sent, t.resent, t.pulled, t.bad_messages, t.rejoins, s->wrong, s->dropped,
 	       crc32(0, (const void *)s->model, 4 * s->n), status);
 	fflush(stdout);
 }
