@@ -65,7 +65,7 @@ set_gro() {
 	python3 - "$top/tools/bench" "${SAINA_TEST_RUN}benchgro" "$1" <<'PY'
 import sys
 sys.dont_write_bytecode = True
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/../lab"]
 from lab import Lab
 from plan import Place
 lab = Lab(Place("linux", 1500, 2), agent=False)

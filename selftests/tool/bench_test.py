@@ -14,7 +14,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-sys.path.insert(0, TOP + "/tools/bench")
+sys.path[:0] = [TOP + "/tools/bench", TOP + "/tools/lab"]
 # pylint: disable=wrong-import-position
 import cpu_profile
 import group

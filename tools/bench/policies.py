@@ -19,16 +19,16 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
 sys.dont_write_bytecode = True
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lab"))
 # pylint: disable=wrong-import-position
-import plan
-import report
-from lab import BUILD, NET, BenchError, Lab, run
+import results
+from lab import BUILD, BenchError, run
+from workers import Jobs, Workers
 
 SILENT_US = 10 ** 9
 TIMEOUTS_MS = (2, 10, 50)
@@ -55,101 +55,11 @@ def late_sleeps(seconds: float, while_true) -> list[float]:
     return sorted(late)
 
 
-class Workers:
-    """saina-allreduce as some workers of a job."""
-
-    def __init__(self, lab: Lab, job: str, folder: str):
-        self.lab, self.job, self.folder = lab, job, folder
-        self.running: dict[int, subprocess.Popen] = {}
-
-    def path(self, worker: int, what: str) -> str:
-        return os.path.join(self.folder, f"{self.job}.{worker}.{what}")
-
-    def begin(self, worker: int, *options: str) -> None:
-        # the log may have lines of an earlier worker
-        with open(self.path(worker, "log"), "wb"):
-            pass
-        command = self.lab.inside(worker, os.path.join(BUILD, "saina-allreduce"), "-a", f"{NET}.1", "-j", self.job,
-                                  "-w", str(worker), "--json", "--log", self.path(worker, "log"), *options)
-        with open(self.path(worker, "out"), "wb") as out, open(self.path(worker, "err"), "wb") as err:
-            self.running[worker] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                                    start_new_session=True)
-
-    def end(self, worker: int, timeout: float) -> dict:
-        """Its summary; it must have ended well."""
-        try:
-            status = self.running[worker].wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise BenchError(f"worker {worker} of {self.job} is not through after {timeout:g} s") from None
-        if status:
-            with open(self.path(worker, "err"), encoding="utf-8", errors="replace") as f:
-                raise BenchError(f"worker {worker} of {self.job} ended with status {status}: {f.read().strip()[-400:]}")
-        del self.running[worker]
-        with open(self.path(worker, "out"), encoding="utf-8") as f:
-            return json.load(f)
-
-    def runs(self, worker: int) -> bool:
-        return self.running[worker].poll() is None
-
-    def log(self, worker: int) -> list[dict]:
-        with open(self.path(worker, "log"), encoding="utf-8") as f:
-            return [json.loads(line) for line in f]
-
-    def stop(self) -> None:
-        """They end after the step they are in, and must end well."""
-        for p in self.running.values():
-            p.terminate()
-        for worker in list(self.running):
-            if self.end(worker, 30)["wrong"]:
-                raise BenchError(f"worker {worker} of {self.job} has a wrong model")
-
-    def steps(self) -> int:
-        """Made by all together until now."""
-        n = 0
-        for path in filter(os.path.exists, (self.path(worker, "log") for worker in self.running)):
-            with open(path, "rb") as f:
-                n += f.read().count(b"\n")
-        return n
-
-    def rate(self, seconds: float) -> float:
-        """Steps of all together in a second."""
-        before, begin = self.steps(), time.monotonic()
-        time.sleep(seconds)
-        return (self.steps() - before) / (time.monotonic() - begin)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for p in self.running.values():
-            p.kill()
-        for p in self.running.values():
-            p.wait()
-
-
-class Bench:
+class Bench(Jobs):
     def __init__(self, quick: bool, folder: str):
+        super().__init__()
         self.quick, self.folder = quick, folder
         self.rows: list[dict] = []
-        self.lab: Lab | None = None
-
-    def tool(self, *words: str) -> list[str]:
-        return self.lab.inside(None, os.path.join(BUILD, "saina"), "-s", f"/run/saina-lab/{self.lab.name}/control", *words)
-
-    def saina(self, *words: str) -> str:
-        return run(*self.tool(*words))
-
-    def add(self, job: str, workers: int, policy: str, elements: int) -> int:
-        self.saina("job", "add", job, "workers", str(workers), "elements", str(elements), "policy", policy, "dead", "65535")
-        return json.loads(self.saina("-j", "job", "show", job))[0]["id"]
-
-    def with_lab(self, workers: int, what) -> None:
-        self.lab = Lab(plan.Place("linux", 1500, workers), agent=True)
-        try:
-            self.lab.start()
-            what()
-        finally:
-            self.lab.stop()
 
     def row(self, name: str, text: str, kept: bool, **figures) -> None:
         self.rows.append({"name": name, "kept": kept, **figures})
@@ -166,7 +76,7 @@ class Bench:
             sleeps = late_sleeps(t_ms / 1000, lambda: w.runs(0) and time.monotonic() < end)
             summary = w.end(0, 1)
             late = sorted(r["time_us"] / 1000 - t_ms for r in w.log(0)[WARM:])
-        self.saina("job", "del", job)
+        self.delete(job)
         if not summary["degraded_segments"]:
             raise BenchError(f"{job}: no result is degraded, so no time-out fired")
         self.row(f"time-out of {t_ms} ms, {elements} elements",
@@ -188,7 +98,7 @@ class Bench:
                 w.begin(i, "--rounds", "0", "--think-us", "500", "--no-verify", "--skip-stale")
             said = json.loads(run(os.path.join(BUILD, "bench-control"), f"/run/saina-lab/{self.lab.name}/control",
                                   str(number), str(calls)))
-        self.saina("job", "del", "client")
+        self.delete("client")
         answer, force = ([v / 1000 for v in sorted(said[name])] for name in ("answer_us", "in_force_us"))
         self.row("k set by a client",
                  f"answered after {statistics.median(answer):.3f} ms (median), {p99(answer):.3f} (99 %), {answer[-1]:.3f} (last of {calls}), at most "
@@ -218,20 +128,6 @@ class Bench:
                  f"{len(runs)} runs of {steps} steps each); {SERENE} +- {SERENE_OFF}", abs(ratio - SERENE) <= SERENE_OFF,
                  ratio=ratio, ssp_ms=ssp / 1000, bsp_ms=bsp / 1000, runs=runs)
 
-
-    def chosen(self, job: str, settled: float) -> str:
-        """The groups that a controller comes to: those that are left as they are for so many seconds."""
-        last, since = "", time.monotonic()
-        begin = since
-        while time.monotonic() - since < settled:
-            now = json.loads(self.saina("-j", "job", "show", job))[0]["policy_active"]
-            if now != last:
-                last, since = now, time.monotonic()
-            if since - begin > 120:
-                raise BenchError(f"groups change for ever: {last} by now")
-            time.sleep(0.5)
-        return last
-
     def groups(self) -> None:
         # 16 workers share this machine's processors; the controller decides every 20 steps
         step_us, seconds, settled = (20000, 3, 12) if self.quick else (60000, 20, 25)
@@ -246,13 +142,7 @@ class Bench:
                     time.sleep(0.1)
                 rates[delayed] = w.rate(seconds)
                 if delayed:
-                    with subprocess.Popen(self.tool("policy", "control", "groups", "interval", "500"),
-                                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as controller:
-                        try:
-                            policy = self.chosen("groups", settled)
-                            rate = w.rate(seconds)
-                        finally:
-                            controller.terminate()
+                    policy, rate = self.controlled("groups", settled, lambda: w.rate(seconds))
                 w.stop()
         one, ratio = rates[False] / rates[True], rates[False] / rate
         self.row("groups by measured delays, 16 workers, one takes four times as long",
@@ -289,7 +179,7 @@ def main() -> int:
     if os.geteuid() != 0:
         print("bench-policies: needs root for network namespaces", file=sys.stderr)
         return 1
-    about = {**report.machine(), "quick": a.quick, "complete": False}
+    about = {**results.machine(), "quick": a.quick, "complete": False}
     os.makedirs(a.out, exist_ok=True)
     path = os.path.join(a.out, "bench-policies.json")
     with tempfile.TemporaryDirectory(prefix="saina-bench-") as folder:
@@ -308,7 +198,7 @@ def main() -> int:
             print(f"bench-policies: {e}", file=sys.stderr)
             return 1
         finally:
-            report.write_json(path, about, bench.rows)
+            results.write_json(path, about, bench.rows)
     print(path)
     return 0
 

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The table, the JSON and the picture.  Documentation/bench.rst says how to read them."""
 
-import json
 import os
-import platform
-import time
 
 import strain
 import stream
@@ -56,26 +53,6 @@ def table(rows: list[dict], place_text) -> str:
             place = here
         lines.append(table_line(row))
     return "\n".join(lines[1:])
-
-
-def machine() -> dict:
-    model = "unknown"
-    with open("/proc/cpuinfo", encoding="utf-8") as f:
-        for line in f:
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
-    with open("/proc/loadavg", encoding="ascii") as f:
-        load = float(f.read().split()[0])
-    return {"kernel": platform.release(), "cpus": os.cpu_count(), "model": model, "load_before": load,
-            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-
-
-def write_json(path: str, about: dict, rows: list[dict]) -> None:
-    with open(path + ".new", "w", encoding="utf-8") as f:
-        json.dump({**about, "rows": rows}, f, indent=1)
-        f.write("\n")
-    os.replace(path + ".new", path)
 
 
 def draw(folder: str, rows: list[dict]) -> str | None:

@@ -7,12 +7,14 @@ import time
 
 import plan
 import report
+import results
 import strain
 import stream
 from gloo import Gloo
 from lab import BenchError, Lab
 from measure import BOTH, Cell, Series, summarize
 from openmpi import OpenMPI
+from progress import Progress
 from saina import Saina
 
 TURNS = 3
@@ -23,41 +25,6 @@ OURS = (("libsaina", "saina", "-"), ("libsaina, advised", "saina-advised", "-"))
 PEERS = (("Gloo ring", "gloo", "ring"), ("Gloo halving", "gloo", "halving"), ("MPI default", "openmpi", "default"), ("MPI ring", "openmpi", "ring"))
 BESIDE = tuple((f"{name}, beside", f"{group}-beside", algorithm) for name, group, algorithm in PEERS)
 REFERENCE = (("libsaina, by reference", "saina-reference", "-"),)
-
-
-class Progress:
-    """Where the bench is: on a terminal one line that is overwritten."""
-
-    def __init__(self, total: int):
-        self.total = total
-        self.row = 0
-        self.began = time.monotonic()
-        self.where = ""
-        self.terminal = sys.stdout.isatty()
-
-    def elapsed(self) -> str:
-        s = int(time.monotonic() - self.began)
-        return f"{s // 60}:{s % 60:02d}"
-
-    def place(self, place) -> None:
-        self.clear()
-        print(f"\n{place} [{self.elapsed()}]\n{report.HEAD}", flush=True)
-
-    def step(self, row) -> None:
-        self.row += 1
-        self.where = f"row {self.row} of {self.total}, {row}"
-
-    def __call__(self, what: str) -> None:
-        if self.terminal:
-            print(f"\r\033[K[{self.elapsed()}] {self.where}: {what}", end="", flush=True)
-
-    def clear(self) -> None:
-        if self.terminal:
-            print("\r\033[K", end="", flush=True)
-
-    def line(self, text: str) -> None:
-        self.clear()
-        print(text, flush=True)
 
 
 class Bench:
@@ -75,7 +42,7 @@ class Bench:
         self.logs_wanted = False		# a contender did not start, or hung
         self.needed_left = sum(not r.extra for p in places for r in p.rows)
         self.progress = Progress(sum(len(p.rows) for p in places))
-        self.about = {**report.machine(), "complete": False}
+        self.about = {**results.machine(), "complete": False}
         if self.about["load_before"] > 0.3 * self.about["cpus"]:
             print(f"bench: this machine has other work (load {self.about['load_before']:g} on {self.about['cpus']} cores): "
                   "figures will be too low, CPU seconds too high; only large ratios mean anything")
@@ -105,7 +72,7 @@ class Bench:
 
     def run(self, folder: str) -> None:
         for i, place in enumerate(self.places):
-            self.progress.place(place)
+            self.progress.line(f"\n{place} [{self.progress.elapsed()}]\n{report.HEAD}")
             try:
                 self.measure_place(place, os.path.join(folder, str(i)))
             finally:
@@ -216,7 +183,7 @@ class Bench:
             if reason not in self.absent.values():
                 self.leave_out(f"{place}, {row}: {name}", reason)
         self.about["left_out"] = self.left_out
-        report.write_json(os.path.join(self.out, "bench.json"), self.about, self.rows)
+        results.write_json(os.path.join(self.out, "bench.json"), self.about, self.rows)
 
 
 def by_reference(row) -> bool:

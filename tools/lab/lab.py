@@ -4,11 +4,21 @@
 import os
 import secrets
 import subprocess
+from typing import NamedTuple
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 BUILD = os.environ.get("SAINA_BUILD", os.path.join(TOP, "build"))
 LAB_TOOL = os.path.join(TOP, "tools", "saina-lab")
 NET = "10.190.0"
+
+
+class Switch(NamedTuple):
+    """What a lab is built of; hook: of the ports, as `saina port set' has it."""
+
+    bridge: str
+    mtu: int
+    workers: int
+    hook: str = "auto"
 
 
 class BenchError(Exception):
@@ -34,6 +44,7 @@ def run(*command: str) -> str:
 class Lab:
     """Workers on a bridge.
 
+    place: has the fields of Switch
     agent: sainad runs and its program is on the ports; else the ports carry
     nothing.  GRO of the workers' ends is on in the first, off in the other, as
     long as no contender is measured with another setting.

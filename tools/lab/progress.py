@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Progress of a run of many rows."""
+
+import sys
+import time
+
+
+class Progress:
+    """Where a run is: on a terminal one line that is overwritten."""
+
+    def __init__(self, total: int):
+        self.total = total
+        self.row = 0
+        self.began = time.monotonic()
+        self.where = ""
+        self.terminal = sys.stdout.isatty()
+
+    def elapsed(self) -> str:
+        s = int(time.monotonic() - self.began)
+        return f"{s // 60}:{s % 60:02d}"
+
+    def step(self, row) -> None:
+        self.row += 1
+        self.where = f"row {self.row} of {self.total}, {row}"
+
+    def __call__(self, what: str) -> None:
+        if self.terminal:
+            print(f"\r\033[K[{self.elapsed()}] {self.where}: {what}", end="", flush=True)
+
+    def clear(self) -> None:
+        if self.terminal:
+            print("\r\033[K", end="", flush=True)
+
+    def line(self, text: str) -> None:
+        self.clear()
+        print(text, flush=True)

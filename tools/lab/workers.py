@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Jobs in a lab, and real workers of them that emulate computation."""
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+
+from lab import BUILD, NET, BenchError, Lab, Switch, run
+
+CONTROL_S = 120			# at most, until a controller leaves groups as they are
+
+
+class Jobs:
+    """The jobs of a lab at a time, by the saina command."""
+
+    def __init__(self) -> None:
+        self.lab: Lab | None = None
+
+    def with_lab(self, workers: int, what: Callable[[], None]) -> None:
+        self.lab = Lab(Switch("linux", 1500, workers), agent=True)
+        try:
+            self.lab.start()
+            what()
+        finally:
+            self.lab.stop()
+
+    def tool(self, *words: str) -> list[str]:
+        return self.lab.inside(None, os.path.join(BUILD, "saina"), "-s", f"/run/saina-lab/{self.lab.name}/control", *words)
+
+    def saina(self, *words: str) -> str:
+        return run(*self.tool(*words))
+
+    def show(self, job: str) -> dict:
+        return json.loads(self.saina("-j", "job", "show", job))[0]
+
+    def add(self, job: str, workers: int, policy: str, elements: int) -> int:
+        self.saina("job", "add", job, "workers", str(workers), "elements", str(elements), "policy", policy, "dead", "65535")
+        return self.show(job)["id"]
+
+    def delete(self, job: str) -> None:
+        self.saina("job", "del", job)
+
+    def controlled(self, job: str, settled: float, what: Callable[[], float]) -> tuple[str, float]:
+        """Runs `saina policy control' until the policy has been the same for @settled seconds, and then @what.  Both results."""
+        with subprocess.Popen(self.tool("policy", "control", job, "interval", "500"),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as controller:
+            try:
+                return self.settled(job, settled), what()
+            finally:
+                controller.terminate()
+
+    def settled(self, job: str, seconds: float) -> str:
+        last, begin = "", time.monotonic()
+        since = begin
+        while time.monotonic() - since < seconds:
+            now = self.show(job)["policy_active"]
+            if now != last:
+                last, since = now, time.monotonic()
+            if since - begin > CONTROL_S:
+                raise BenchError(f"groups of {job} still change after {CONTROL_S} s, they are {last} by now: "
+                                 "workers wait for processors too long; repeat it on a quiet machine, or with longer computation")
+            time.sleep(0.5)
+        return last
+
+
+class Workers:
+    """saina-allreduce as some workers of a job; those that still run when the block ends are killed."""
+
+    def __init__(self, lab: Lab, job: str, folder: str):
+        self.lab, self.job, self.folder = lab, job, folder
+        self.running: dict[int, subprocess.Popen] = {}
+
+    def path(self, worker: int, what: str) -> str:
+        return os.path.join(self.folder, f"{self.job}.{worker}.{what}")
+
+    def begin(self, worker: int, *options: str) -> None:
+        # the log may have lines of an earlier worker
+        with open(self.path(worker, "log"), "wb"):
+            pass
+        command = self.lab.inside(worker, os.path.join(BUILD, "saina-allreduce"), "-a", f"{NET}.1", "-j", self.job,
+                                  "-w", str(worker), "--json", "--log", self.path(worker, "log"), *options)
+        with open(self.path(worker, "out"), "wb") as out, open(self.path(worker, "err"), "wb") as err:
+            self.running[worker] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                                    start_new_session=True)
+
+    def end(self, worker: int, timeout: float) -> dict:
+        """Its summary; it must have ended well."""
+        try:
+            status = self.running[worker].wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise BenchError(f"worker {worker} of {self.job} is not through after {timeout:g} s") from None
+        if status:
+            with open(self.path(worker, "err"), encoding="utf-8", errors="replace") as f:
+                raise BenchError(f"worker {worker} of {self.job} ended with status {status}: {f.read().strip()[-400:]}")
+        del self.running[worker]
+        with open(self.path(worker, "out"), encoding="utf-8") as f:
+            return json.load(f)
+
+    def runs(self, worker: int) -> bool:
+        return self.running[worker].poll() is None
+
+    def log(self, worker: int) -> list[dict]:
+        with open(self.path(worker, "log"), encoding="utf-8") as f:
+            return [json.loads(line) for line in f]
+
+    def stop(self) -> None:
+        """They end after the step they are in, and must end well."""
+        for p in self.running.values():
+            p.terminate()
+        for worker in list(self.running):
+            if self.end(worker, 30)["wrong"]:
+                raise BenchError(f"worker {worker} of {self.job} has a wrong model")
+
+    def steps(self) -> int:
+        """Made by all together until now."""
+        n = 0
+        for path in filter(os.path.exists, (self.path(worker, "log") for worker in self.running)):
+            with open(path, "rb") as f:
+                n += f.read().count(b"\n")
+        return n
+
+    def rate(self, seconds: float) -> float:
+        """Steps of all together in a second."""
+        before, begin = self.steps(), time.monotonic()
+        time.sleep(seconds)
+        return (self.steps() - before) / (time.monotonic() - begin)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for p in self.running.values():
+            p.kill()
+        for p in self.running.values():
+            p.wait()
