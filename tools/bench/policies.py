@@ -67,7 +67,7 @@ class Bench(Jobs):
 
     def timeout(self, t_ms: int, elements: int) -> None:
         job, rounds = f"out{t_ms}-{elements}", WARM + (20 if self.quick else 5000 // (t_ms + 5))
-        self.add(job, 4, f"timeout:{t_ms}ms,kmin=1", elements)
+        self.add(job, 4, f"timeout:{t_ms}ms,kmin=1,lead=none", elements)
         with Workers(self.lab, job, self.folder) as w:
             for i in 1, 2, 3:
                 w.begin(i, "--think-us", str(SILENT_US))
