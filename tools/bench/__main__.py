@@ -108,7 +108,7 @@ def write(bench: runner.Bench) -> list[str]:
     verdicts = plan.verdicts(judged)
     print(f"\n{verdicts}")
     bench.about.update(left_out=bench.left_out, bars=judged)
-    results.write_json(json, bench.about, bench.rows)
+    results.write_json(json, {**bench.about, "rows": bench.rows})
     with open(txt, "w", encoding="utf-8") as f:
         f.write(report.table(bench.rows, lambda b, m, n, h: str(plan.Place(b, m, n, hook=h))) + f"\n\n{verdicts}\n")
         f.writelines(f"left out: {x['what']}: {x['reason']}\n" for x in bench.left_out)

@@ -198,7 +198,7 @@ def main() -> int:
             print(f"bench-policies: {e}", file=sys.stderr)
             return 1
         finally:
-            results.write_json(path, about, bench.rows)
+            results.write_json(path, {**about, "rows": bench.rows})
     print(path)
     return 0
 

@@ -183,7 +183,7 @@ class Bench:
             if reason not in self.absent.values():
                 self.leave_out(f"{place}, {row}: {name}", reason)
         self.about["left_out"] = self.left_out
-        results.write_json(os.path.join(self.out, "bench.json"), self.about, self.rows)
+        results.write_json(os.path.join(self.out, "bench.json"), {**self.about, "rows": self.rows})
 
 
 def by_reference(row) -> bool:

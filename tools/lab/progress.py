@@ -15,8 +15,11 @@ class Progress:
         self.where = ""
         self.terminal = sys.stdout.isatty()
 
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
     def elapsed(self) -> str:
-        s = int(time.monotonic() - self.began)
+        s = int(self.seconds())
         return f"{s // 60}:{s % 60:02d}"
 
     def step(self, row) -> None:

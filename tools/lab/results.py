@@ -20,8 +20,8 @@ def machine() -> dict:
             "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
 
 
-def write_json(path: str, about: dict, rows: list[dict]) -> None:
+def write_json(path: str, what: dict) -> None:
     with open(path + ".new", "w", encoding="utf-8") as f:
-        json.dump({**about, "rows": rows}, f, indent=1)
+        json.dump(what, f, indent=1)
         f.write("\n")
     os.replace(path + ".new", path)

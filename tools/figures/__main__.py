@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""make figures: what the ancestors of this project published, measured.
+
+Workers are real processes in namespaces of this machine and their gradients real packets, summed by the
+program on a bridge's ports.  What they compute is emulated: they sleep, for times that are drawn before.
+Beside what is measured is what was published, and what the published models predict.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from dataclasses import replace
+
+sys.dont_write_bytecode = True
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lab"))
+# pylint: disable=wrong-import-position
+import fit
+import plan
+import report
+import results
+from keep import Kept
+from lab import BUILD, TOP, BenchError
+from measure import measure
+from plan import FIGURES, Run, Value
+from progress import Progress
+from workers import Jobs
+
+FAILED = 3		# exit status
+
+
+def listed(names):
+    def parse(text: str) -> list[str]:
+        for name in (words := text.split(",")):
+            if name not in names:
+                raise argparse.ArgumentTypeError(f"\"{name}\" is none of {', '.join(names)}")
+        return words
+    return parse
+
+
+def whole(least: int, most: int):
+    def parse(text: str) -> int:
+        if text.isdigit() and least <= int(text) <= most:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"\"{text}\" is not a number from {least} to {most}")
+    return parse
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(whole(2, 1000), text.split(",")))
+
+
+def arguments(argv) -> argparse.Namespace:
+    p = argparse.ArgumentParser(
+        prog="tools/figures", description="Figures that were published of policies like ours, measured with real workers and packets in "
+        "namespaces on this machine, beside what was published and simulated.  See Documentation/figures.rst.",
+        epilog="Finished runs are kept in build/figures, and a run with the same settings goes on from there.  "
+        "Exit status: 0; 1: it could not begin; 2: usage; 3: runs failed, they are named; 130: interrupted.")
+    p.add_argument("--quick", action="store_true", help="few and short runs, under 5 minutes (the whole takes under an hour)")
+    p.add_argument("--only", type=listed(FIGURES), default=list(FIGURES), metavar="LIST", help=f"of {', '.join(FIGURES)} (all)")
+    p.add_argument("--workers", type=numbers, default=(), metavar="LIST", help="numbers of workers of the figure serene (4,8,16; --quick: 4,8)")
+    p.add_argument("--base", type=whole(5, 10000), metavar="MS", help="time that is computed (60; --quick: 40); longer where processors are busy")
+    p.add_argument("--iterations", type=whole(10, 100000), metavar="N", help="of a run (600; --quick: 60)")
+    p.add_argument("--seed", type=whole(0, 10 ** 9), default=1, metavar="N", help="of what is drawn (1)")
+    p.add_argument("--fresh", action="store_true", help="make all runs, whether they are kept or not")
+    p.add_argument("--out", default="result", metavar="DIR", help="where figures.json, figures.txt and the pictures go (result)")
+    return p.parse_args(argv)
+
+
+def check_ready() -> None:
+    if os.geteuid() != 0:
+        raise BenchError("needs root for network namespaces: run `make figures' with sudo")
+    if not shutil.which("gnuplot"):
+        raise BenchError("gnuplot is missing: run tools/install-deps")
+    for program in "saina-allreduce", "sainad", "saina":
+        if not os.access(os.path.join(BUILD, program), os.X_OK):
+            raise BenchError(f"{BUILD}/{program} is missing: run `make' in {TOP}")
+
+
+class Figures:
+    """values: of each figure; results are those of runs that are kept or were made."""
+
+    def __init__(self, values: dict[str, list[Value]], out: str, quick: bool):
+        self.values, self.out = values, out
+        self.about = {**results.machine(), "quick": quick, "complete": False}
+        self.kept = Kept(os.path.join(BUILD, "figures"))
+        self.failed: dict[Run, str] = {}
+        runs = [r for v in values.values() for r in plan.runs_of(v)]
+        self.made = {r: found for r in runs if (found := self.kept.read(r))}
+        self.todo = [r for r in runs if r not in self.made]
+        self.progress = Progress(len(runs))
+        self.progress.row = len(self.made)
+        self.spent = self.planned = 0.0
+
+    def forget(self) -> None:
+        for r in self.made:
+            self.kept.forget(r)
+        self.todo, self.made = [*self.made, *self.todo], {}
+        self.progress.row = 0
+
+    def left(self) -> str:
+        """How long the rest takes, by how long what was made took."""
+        seconds = sum(r.seconds() for r in self.todo) * (self.spent / self.planned if self.planned else 1)
+        return f"{seconds / 60:.0f} min left" if seconds >= 90 else f"{seconds:.0f} s left"
+
+    def make(self, folder: str) -> None:
+        while self.todo:
+            first = self.todo[0]
+            together = [r for r in self.todo if (r.figure, r.workers) == (first.figure, first.workers)]
+            jobs = Jobs()
+            self.progress(f"a lab of {first.workers} workers is being built")
+            try:
+                jobs.with_lab(first.workers, lambda: self.make_runs(jobs, together, folder))
+            except BenchError as e:
+                for r in together:
+                    if r in self.todo:
+                        self.done(r, None, f"no lab: {e}")
+
+    def make_runs(self, jobs: Jobs, runs: list[Run], folder: str) -> None:
+        for r in runs:
+            self.progress.step(f"{r.figure} {r.key}")
+            self.progress(f"{r.policy}, {self.left()}")
+            began = self.progress.seconds()
+            try:
+                result, failed = measure(jobs, r, folder), ""
+            except BenchError as e:
+                result, failed = None, " ".join(str(e).split())
+            self.spent += self.progress.seconds() - began
+            self.planned += r.seconds()
+            self.done(r, result, failed)
+
+    def done(self, run: Run, result: dict | None, failed: str) -> None:
+        self.todo.remove(run)
+        if result is None:
+            self.failed[run] = f"failed: {failed}"
+            text = f"figures: {run.figure} {run.key} failed: {failed}"
+        else:
+            self.kept.write(run, result)
+            self.made[run] = self.kept.read(run)
+            text = f"{result['outcome'].iteration:.3f} x base"
+        self.progress.line(f"[{self.progress.elapsed()}, {self.left()}] {run.figure} {run.key}, {run.policy}: {text}")
+
+    def write(self) -> list[str]:
+        """The report, of all that there is."""
+        rows = [report.row_of(figure, v, self.made.get, self.failed) for figure, values in self.values.items() for v in values]
+        bars = plan.judge(rows, list(self.values))
+        text = f"{report.table(rows)}\n\n{report.verdicts(bars)}\n"
+        print(f"\n{text}", end="")
+        self.about.update(complete=not (self.todo or self.failed), bars=bars,
+                          failed=[{"run": f"{r.figure} {r.key}", "reason": why} for r, why in self.failed.items()])
+        json, txt = (os.path.join(self.out, f"figures.{n}") for n in ("json", "txt"))
+        results.write_json(json, {**self.about, "rows": rows})
+        with open(txt, "w", encoding="utf-8") as f:
+            f.write(text)
+        return [json, txt] + [p for figure in self.values for p in report.draw(self.out, figure, [r for r in rows if r["figure"] == figure])]
+
+
+def interrupted(_signal, _frame):
+    raise KeyboardInterrupt
+
+
+def planned(a: argparse.Namespace) -> dict[str, list[Value]]:
+    scale = plan.QUICK if a.quick else plan.FULL
+    scale = replace(scale, seed=a.seed, base_ms=a.base or scale.base_ms, iterations=a.iterations or scale.iterations)
+    values = {name: FIGURES[name](scale, a.workers) for name in dict.fromkeys(a.only)}
+    for run in {r for v in values.values() for r in plan.runs_of(v)}:
+        fit.check_here(run.workers, run.base_ms)
+    return values
+
+
+def main(argv=None) -> int:
+    a = arguments(argv)
+    try:
+        check_ready()
+        os.makedirs(a.out, exist_ok=True)
+        figures = Figures(planned(a), a.out, a.quick)
+    except (BenchError, OSError) as e:
+        print(f"figures: {e}", file=sys.stderr)
+        return 1
+    if a.fresh:
+        figures.forget()
+    if figures.made:
+        print(f"figures: {len(figures.made)} of {figures.progress.total} runs are kept from before (--fresh makes them again)")
+    print(f"figures: {len(figures.todo)} runs, {figures.left()}", flush=True)
+    for s in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        signal.signal(s, interrupted)
+    status = 0
+    with tempfile.TemporaryDirectory(prefix="saina-figures-") as folder:
+        try:
+            figures.make(folder)
+        except KeyboardInterrupt:
+            status = 130
+        for s in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            signal.signal(s, signal.SIG_IGN)
+    return finish(figures, status)
+
+
+def finish(figures: Figures, status: int) -> int:
+    figures.progress.clear()
+    if status:
+        print(f"\nfigures: stopped with {len(figures.todo)} runs to make; the same command goes on.  What there is:")
+    try:
+        print(f"\n[{figures.progress.elapsed()}] {', '.join(figures.write())}; how to read them: Documentation/figures.rst")
+    except (BenchError, OSError) as e:
+        print(f"figures: {e}", file=sys.stderr)
+        status = status or 1
+    return status or (FAILED if figures.failed else 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

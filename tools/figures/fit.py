@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Does the machine have room for so many workers?  Said before anything starts."""
+
+import os
+
+from lab import BenchError
+
+WORKERS_MOST = 64		# of a job
+STEP_US = 2000			# processor time of an iteration for each worker, with the switch's part
+SHARE = 0.5			# of the processors, at most, so that nobody waits long for one
+WORKER_MIB = 12
+
+
+def memory_mib() -> float:
+    with open("/proc/meminfo", encoding="ascii") as f:
+        return next(int(line.split()[1]) / 1024 for line in f if line.startswith("MemAvailable"))
+
+
+def check(workers: int, base_ms: float, cpus: int, mib: float) -> None:
+    by_cpu = int(base_ms * 1000 * cpus * SHARE / STEP_US)
+    by_memory = int(mib / WORKER_MIB)
+    fits = min(by_cpu, by_memory, WORKERS_MOST)
+    if workers <= fits:
+        return
+    if workers > WORKERS_MOST:
+        why = f"a job has at most {WORKERS_MOST} workers"
+    elif workers > by_memory:
+        why = f"{mib:.0f} MiB of memory are free, a worker takes {WORKER_MIB}"
+    else:
+        why = (f"they would keep more than half of {cpus} processors busy: computation is emulated by sleeping {base_ms:g} ms, "
+               f"the rest of an iteration is not")
+    advice = [f"up to {fits} workers"] if fits >= 2 else []
+    if by_cpu < workers <= min(by_memory, WORKERS_MOST):
+        advice.append(f"--base {-(-workers * STEP_US // (1000 * cpus * SHARE)):.0f}")
+    raise BenchError(f"{workers} workers are too many for this machine: {why}; what fits: {' or '.join(advice) or 'nothing'}")
+
+
+def check_here(workers: int, base_ms: float) -> None:
+    check(workers, base_ms, os.cpu_count() or 1, memory_mib())

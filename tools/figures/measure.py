@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Makes a run of a figure with real workers."""
+
+import os
+import re
+import statistics
+import time
+
+from lab import BenchError
+from models import Outcome
+from plan import Run
+from workers import Jobs, Workers
+
+ELEMENTS = 2048			# of the model that is reduced
+SLOW = 10			# a run may take so many times as long as it should
+STRAGGLER = 5			# the worker that is delayed
+WARM = 5			# iterations before time is taken, where it is not that of whole runs
+SETTLED_S = 15
+POLL_S = 0.02
+
+
+def measure(jobs: Jobs, run: Run, folder: str) -> dict:
+    """outcome, and what else a result says.  In units of the base."""
+    jobs.add("figure", run.workers, run.policy, ELEMENTS)
+    try:
+        with Workers(jobs.lab, "figure", folder) as workers:
+            return in_pool(jobs, run, workers) if run.groups >= 0 else with_draws(run, workers, folder)
+    finally:
+        jobs.delete("figure")
+
+
+def with_draws(run: Run, workers: Workers, folder: str) -> dict:
+    """Each worker makes so many iterations with times of its own."""
+    base_us = run.base_ms * 1000
+    for w, own in enumerate(run.draws()):
+        path = os.path.join(folder, f"draws.{w}")
+        with open(path, "w", encoding="ascii") as f:
+            f.writelines(f"{x * base_us:.0f}\n" for x in own)
+        workers.begin(w, "--steps", "--rounds", str(run.iterations), "--think-from", path, *(["--cancel"] if run.window < 0 else []))
+    limit = 60 + SLOW * run.seconds()
+    ended = [workers.end(w, limit) for w in range(run.workers)]
+    if any(e["wrong"] or e["beyond_window"] for e in ended):
+        raise BenchError("a model is wrong, or lacks more than its window allows")
+    iteration, wait = (statistics.mean(us(e) / e["pushes"] for e in ended) / base_us
+                       for us in (lambda e: e["time_us"], lambda e: e["time_us"] - e["think_us"]))
+    return {"outcome": Outcome(iteration, wait), "workers": ended}
+
+
+def in_pool(jobs: Jobs, run: Run, workers: Workers) -> dict:
+    """Workers make iterations until all of them together have made those of the run."""
+    for w in range(run.workers):
+        us = run.base_ms * 1000 * (1 + (run.delay if w == STRAGGLER else 0))
+        workers.begin(w, "--steps", "--rounds", "0", "--think-us", f"{us:.0f}")
+    wait_for(workers, WARM * run.workers, time.monotonic() + 60 + SLOW * run.seconds())
+
+    def finish() -> float:
+        return finish_s(run, workers)
+
+    policy, seconds = (run.policy, finish()) if run.groups else jobs.controlled("figure", SETTLED_S, finish)
+    workers.stop()
+    return {"outcome": Outcome(seconds * 1000 / run.base_ms / run.iterations, 0), "policy": policy, "groups": groups_of(policy)}
+
+
+def finish_s(run: Run, workers: Workers) -> float:
+    """Seconds for the work of the run, from when somebody has finished an iteration."""
+    limit = time.monotonic() + 60 + SLOW * run.seconds()
+    first = wait_for(workers, workers.steps() + 1, limit)
+    begin = time.monotonic()
+    last = wait_for(workers, first + run.iterations * run.workers, limit)
+    # others may have finished theirs since
+    return (time.monotonic() - begin) * run.iterations * run.workers / (last - first)
+
+
+def wait_for(workers: Workers, steps: int, limit: float) -> int:
+    """Until all together have made so many; how many they have made."""
+    while (now := workers.steps()) < steps:
+        if time.monotonic() > limit:
+            raise BenchError(f"the workers have made {now} of {steps} iterations when ten times their time was over")
+        for w in workers.running:
+            if not workers.runs(w):
+                workers.end(w, 1)
+                raise BenchError(f"worker {w} of {workers.job} ended before the others")
+        time.sleep(POLL_S)
+    return now
+
+
+def groups_of(policy: str) -> int | None:
+    found = re.match(r"grouped:g=(\d+)", policy)
+    return int(found.group(1)) if found else None

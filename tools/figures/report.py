@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rows of the report, the tables and the pictures.  Documentation/figures.rst says how to read them."""
+
+import os
+from collections.abc import Callable
+
+from lab import run
+from plan import INFINITE, Run, Value
+
+HEAD = f"{'':<14}{'published':>10}{'simulated':>11}{'same draws':>12}{'measured':>10}{'off':>8}"
+
+
+def row_of(figure: str, value: Value, result: Callable[[Run], dict], failed: dict[Run, str]) -> dict:
+    """A value as published, as simulated in a long run and with the draws of the real one, and as measured."""
+    def of(outcome):
+        return value.of(outcome(value.run), outcome(value.to) if value.to else None)
+
+    found = [result(r) for r in (value.run, value.to) if r]
+    missing = [failed.get(r, "not made yet") for r, f in zip((value.run, value.to), found) if not f]
+    return {
+        "figure": figure, "panel": value.panel, "label": value.label, "workers": value.run.workers, "policy": value.run.policy,
+        "window": None if value.run.window < 0 else value.run.window if value.run.window != INFINITE else 1e9,
+        "delay": value.run.delay, "iterations": value.run.iterations, "base_ms": value.run.base_ms, "seed": value.run.seed,
+        "published": value.published, "simulated": of(lambda r: r.simulate(True)), "same_draws": of(lambda r: r.simulate(False)),
+        "measured": None if missing else of(lambda r: result(r)["outcome"]), "failed": missing[0] if missing else None,
+        "chosen": found[0].get("policy") if found[0] and value.run.groups == 0 else None,
+        "load": found[0]["load_before"] if found[0] else None,
+    }
+
+
+def number(x: float | None, width: int) -> str:
+    return f"{'-':>{width}}" if x is None else f"{x:{width}.3f}"
+
+
+def table(rows: list[dict]) -> str:
+    lines: list[str] = []
+    panel = None
+    for r in rows:
+        if r["panel"] != panel:
+            panel = r["panel"]
+            lines += ["", f"{r['figure']}: {panel}", HEAD]
+        off = "" if r["measured"] is None else f"{r['measured'] - r['simulated']:+8.3f}"
+        lines.append(f"{r['label']:<14}{number(r['published'], 10)}{number(r['simulated'], 11)}{number(r['same_draws'], 12)}"
+                     f"{number(r['measured'], 10)}{off}" + (f"  {r['chosen'].split(',')[0]}" if r["chosen"] else "") +
+                     (f"  {r['failed']}" if r["failed"] else ""))
+    return "\n".join(lines[1:])
+
+
+def verdicts(bars: list[dict]) -> str:
+    lines = ["What must be reached, by the worst row"]
+    for b in bars:
+        rows = f" ({b['rows']} of {b['rows_wanted']} rows)" if b["verdict"] == "incomplete" else ""
+        lines.append(f"{b['bar']:<68} <= {b['most']:<5g}{number(b['value'], 8)}  {b['at'] or '':<12} {b['verdict']}{rows}")
+    return "\n".join(lines)
+
+
+def draw(folder: str, figure: str, rows: list[dict]) -> list[str]:
+    """FIGURE.svg and FIGURE.png, a panel for each kind of value; their paths."""
+    panels: dict[str, list[dict]] = {}
+    for r in rows:
+        panels.setdefault(r["panel"], []).append(r)
+    data = os.path.join(folder, f"figure-{figure}.dat")
+    with open(data, "w", encoding="utf-8") as f:
+        for panel, of_panel in panels.items():
+            f.write(f"# {panel}: place, label, published, simulated, with the same draws, measured\n")
+            for i, r in enumerate(of_panel):
+                values = (r["published"], r["simulated"], r["same_draws"], r["measured"])
+                f.write(f"{i} \"{r['label']}\" " + " ".join("NaN" if v is None else f"{v:.4f}" for v in values) + "\n")
+            f.write("\n\n")
+    script = os.path.join(os.path.dirname(os.path.realpath(__file__)), "plot.gp")
+    titles = "|".join(panels)
+    paths = []
+    for kind in "svg", "png":
+        paths.append(os.path.join(folder, f"figure-{figure}.{kind}"))
+        run("gnuplot", "-e", f"data = '{data}'; out = '{paths[-1]}'; kind = '{kind}'; titles = '{titles}'; panels = {len(panels)}", script)
+    return paths
