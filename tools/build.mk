@@ -9,6 +9,12 @@ demo-vm: deps
 	tools/demo-vm --kernel $(DEMO_VM_KERNEL) $(DEMO_ARGS)
 .PHONY: demo-vm
 
+# What was published of policies, measured.
+figures: deps
+	+$(MAKE) --no-print-directory -j$(shell nproc) all
+	python3 tools/figures $(FIGURES_ARGS)
+.PHONY: figures
+
 # Wireshark's dissector; not where Wireshark looks by itself, which depends on its version.
 install: install-wireshark
 install-wireshark:

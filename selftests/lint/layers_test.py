@@ -25,7 +25,7 @@ KERNEL = "6.1"
 SOURCES = ("uapi", "kmod", "userland", "tools")
 BASES = ("uapi", "kmod", "userland", "userland/lib", "kmod/bpf", "selftests")	# of include directives
 ORACLE = "selftests/oracle"		# is in no room: tests may use all
-PYTHON = ("tools/bench", "tools/lab", "userland/python/saina")
+PYTHON = ("tools/bench", "tools/figures", "tools/lab", "userland/python/saina")
 LOOSE = ("kmod/netlink",)		# generated: one header declares the table and the handlers that it calls
 
 

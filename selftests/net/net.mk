@@ -66,6 +66,7 @@ $(call test,net/upgrade,full,host,1800,selftests/net/upgrade.sh)
 # Workers in VMs of their own.
 $(call test,net/prometheus,full,host,600,selftests/net/prometheus.sh)
 $(call test,net/bench,full,host,600,selftests/net/bench.sh)
+$(call test,net/figures,full,host,1200,selftests/net/figures.sh)
 $(call test,net/bench_policies,full,host,600,selftests/net/bench_policies.sh)
 $(call test,net/vm_workers,full,host,1200,selftests/net/vm_workers.sh)
 $(call test,net/vm_workers_tc,full,host,900,selftests/net/vm_workers_tc.sh)

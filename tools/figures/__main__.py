@@ -146,7 +146,7 @@ class Figures:
         """The report, of all that there is."""
         rows = [report.row_of(figure, v, self.made.get, self.failed) for figure, values in self.values.items() for v in values]
         bars = plan.judge(rows, list(self.values))
-        text = f"{report.table(rows)}\n\n{report.verdicts(bars)}\n"
+        text = f"{report.table(rows)}\n\n{report.verdicts(bars, self.about['quick'])}\n"
         print(f"\n{text}", end="")
         self.about.update(complete=not (self.todo or self.failed), bars=bars,
                           failed=[{"run": f"{r.figure} {r.key}", "reason": why} for r, why in self.failed.items()])

@@ -6,7 +6,7 @@ import os
 from lab import BenchError
 
 WORKERS_MOST = 64		# of a job
-STEP_US = 2000			# processor time of an iteration for each worker, with the switch's part
+STEP_US = 400			# processor time of an iteration for each worker, with the switch's part
 SHARE = 0.5			# of the processors, at most, so that nobody waits long for one
 WORKER_MIB = 12
 

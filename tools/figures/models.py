@@ -14,6 +14,7 @@ Times are in units of the base, the time that a worker computes if nothing delay
 worker w computes in its iteration i.
 """
 
+import functools
 import random
 from dataclasses import dataclass
 
@@ -40,6 +41,7 @@ def exponential(rng: random.Random) -> float:
 PATTERNS = {"serene": serene, "exponential": exponential}
 
 
+@functools.lru_cache(maxsize=4)
 def draw(pattern: str, workers: int, iterations: int, seed: int) -> Draws:
     sources = [random.Random(f"{pattern} {seed} {w}") for w in range(workers)]
     return [[PATTERNS[pattern](rng) for _ in range(iterations)] for rng in sources]

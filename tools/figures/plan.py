@@ -5,6 +5,7 @@ Published are the figures of Serene's and of Basu et al.'s papers.  A value is a
 (models.Outcome), that of a run and that of the run to which it is compared, whether they were measured or
 simulated."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
@@ -45,6 +46,7 @@ class Run:
     def draws(self, iterations: int | None = None) -> models.Draws:
         return models.draw(self.pattern, self.workers, iterations or self.iterations, self.seed if iterations is None else 0)
 
+    @functools.cache		# pylint: disable=method-cache-max-size-none # runs are few, and live as long
     def simulate(self, long: bool) -> Outcome:
         """With the run's own draws, or of a long run."""
         if self.groups >= 0:
@@ -135,7 +137,7 @@ def serene(s: Scale, workers: tuple[int, ...] = ()) -> list[Value]:
 def order(s: Scale, _workers=()) -> list[Value]:
     """Order statistics: a round that ends with the k-th of N gradients, in units of the base."""
     values = []
-    for n, pattern, title, ks in ((16, "serene", "stalls as Serene's", (16, 12) if s.quick else (16, 15, 14, 12)),
+    for n, pattern, title, ks in ((16, "serene", "stalls of Serene", (16, 12) if s.quick else (16, 15, 14, 12)),
                                   (8, "exponential", "exponential computation", (8, 4) if s.quick else (8, 6, 4, 2, 1))):
         for k in ks:
             run = Run("order", f"N{n}-k{k}", n, s.iterations // 2, s.base_ms, s.seed, f"fastest:k={k}", pattern, k=k)

@@ -14,7 +14,7 @@ set multiplot layout rows, columns
 set yrange [0:*]
 set offsets 0.4, 0.4, 0, 0
 set grid y lc rgb '#dddddd'
-set key bottom left
+set key bmargin center horizontal
 title_of(i) = system(sprintf("echo '%s' | cut -d'|' -f%d", titles, i + 1))
 do for [i = 0:panels - 1] {
 	set title title_of(i)

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# `make figures' in its quick form, with real workers: it is interrupted, goes on, and its report is
+# complete.  How near values are to those of the models is not judged, as this machine may have
+# other work, but that no round is shorter than its computation is.
+
+# shellcheck source=bench_lib.sh
+. "$(dirname "$0")/bench_lib.sh"
+build=${SAINA_BUILD:-$top/build}
+report=$tmp/out/figures.json
+
+[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
+# Results are kept there.
+mkdir "$tmp/build"
+ln -s "$build"/* "$tmp/build/"
+rm -f "$tmp/build/figures"
+export SAINA_BUILD=$tmp/build
+
+kept() {
+	[ "$(find "$tmp/build/figures" -name '*.json' 2>/dev/null | wc -l)" -ge "$1" ]
+}
+
+python3 "$top/tools/figures" --quick --only timeout,order,basu,serene --out "$tmp/out" >"$tmp/log" 2>&1 &
+running=$!
+slowwait 60 kept 2
+kill -INT "$running"
+wait "$running"
+check "figures: an interrupted run ends with status 130" [ $? = 130 ]
+running=''
+check "figures: an interrupted run leaves nothing behind" [ "$(leftovers)" = "" ]
+report_has "figures: the report of an interrupted run has what was measured, and is not complete" \
+	'(.complete | not) and ([.rows[] | select(.measured)] | length) >= 1'
+
+python3 "$top/tools/figures" --quick --out "$tmp/out" >"$tmp/log" 2>&1
+point $? "figures: the same command goes on and ends well"
+sed 's/^/# /' "$tmp/log"
+check "figures: what was measured before is kept" grep -qE '^figures: [2-9] of 1?[0-9]+ runs are kept' "$tmp/log"
+report_has "figures: every value of all four figures is measured" \
+	'.complete and ([.rows[].figure] | unique) == ["basu", "order", "serene", "timeout"] and ([.rows[] | .measured] | all(. > 0))'
+report_has "figures: no round ends before its k-th gradient is computed" \
+	'[.rows[] | select(.figure == "order")] | length == 4 and all(.measured >= 0.99 * .same_draws)'
+report_has "figures: the controller has made groups" '[.rows[].chosen | select(.)] | length == 1 and all(test("^grouped:g=([2-9]|1[0-6]),groups="))'
+check "figures: there are pictures" [ "$(find "$tmp/out" -name 'figure-*.svg' -size +2k | wc -l) $(find "$tmp/out" -name 'figure-*.png' -size +2k | wc -l)" = "4 4" ]
+check "figures: a run that ended leaves nothing behind" [ "$(leftovers)" = "" ]
+
+printf '5\n-1\n' >"$tmp/times"
+refused=$("$build/saina-allreduce" -a 10.0.0.1 --think-from "$tmp/times" 2>&1)
+[ $? = 2 ] && [[ $refused == *"number 2 is none from 0 to"* ]]
+point $? "saina-allreduce: a file of times with another word in it is refused"
+plan
