@@ -125,6 +125,20 @@ static void step_is_momentum(void **state)
 	assert_true(p[0] == 0.5f && p[1] == 1.75f && p[2] == 1.25f);
 }
 
+/* The first step of Adam is one of the rate, whatever the gradient's size; two of the paper's by hand. */
+static void step_is_adam(void **state)
+{
+	float p[3] = {1, 2, 3}, m[3] = {0}, v[3] = {0}, g[3] = {1e-3f, 0, -400};
+	float again[3] = {3e-3f, 1, -400};
+
+	mlp_adam(p, m, v, g, 3, 0.5f, 1);
+	assert_true(fabs(p[0] - 0.5) < 1e-4 && p[1] == 2 && fabs(p[2] - 3.5) < 1e-4);
+	mlp_adam(p, m, v, again, 3, 0.5f, 2);
+	/* moments / corrections: (.09 g + .1 g') / .19 and (.000999 g^2 + .001 g'^2) / .001999 */
+	assert_true(fabs(p[0] - (0.5 - 0.5 * 2.0526316e-3 / sqrt(5.0020010e-6))) < 1e-3);
+	assert_true(fabs(p[2] - 4) < 1e-3);
+}
+
 /* ---- the trainer ---- */
 
 #define LINES 180
@@ -469,6 +483,7 @@ int main(void)
 		statement("demo: the gradient is the derivative of the loss", gradient_is_the_derivative),
 		statement("demo: the layer sizes of a network are checked", shapes_are_checked),
 		statement("demo: a step follows the gradient with momentum", step_is_momentum),
+		statement("demo: a step of Adam is that of the paper", step_is_adam),
 		statement("demo: training with the same seed gives the same model", training_is_deterministic),
 		statement("demo: an epoch has every example exactly once", an_epoch_has_every_example_once),
 		statement("demo: delays of stragglers have the share and the length that were set", delays_are_as_said),

@@ -34,6 +34,7 @@ enum {
 	OPT_BATCH,
 	OPT_RATE,
 	OPT_MOMENTUM,
+	OPT_ADAM,
 	OPT_BASE,
 	OPT_DELAY,
 	OPT_EVAL,
@@ -63,6 +64,7 @@ static const struct argp_option options[] = {
 	{"batch", OPT_BATCH, "N", 0, "Examples a worker takes in a round (default 24)", 2},
 	{"rate", OPT_RATE, "X", 0, "Learning rate (default 0.1)", 2},
 	{"momentum", OPT_MOMENTUM, "X", 0, "0 <= X < 1 (default 0)", 2},
+	{"adam", OPT_ADAM, NULL, 0, "Adam instead of gradient descent with momentum", 2},
 	{NULL, 0, NULL, 0, "The run", 3},
 	{"workers", OPT_WORKERS, "N", 0, "Workers of the job (default 8)", 3},
 	{"rounds", OPT_ROUNDS, "N", 0, "All-reduces to do (default 200)", 3},
@@ -148,6 +150,9 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 		break;
 	case OPT_MOMENTUM:
 		o->momentum = number(st, "momentum", arg, 0, 0.9999, false);
+		break;
+	case OPT_ADAM:
+		o->adam = true;
 		break;
 	case OPT_WORKERS:
 		o->workers = number(st, "workers", arg, 1, TRAIN_WORKERS_MAX, true);

@@ -280,3 +280,15 @@ void mlp_step(float *p, float *v, const float *g, size_t n, float rate, float mo
 		p[i] -= rate * v[i];
 	}
 }
+
+void mlp_adam(float *p, float *m, float *v, const float *g, size_t n, float rate, uint32_t t)
+{
+	const float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
+	const double c1 = 1 - pow(beta1, t), c2 = 1 - pow(beta2, t);
+
+	for (size_t i = 0; i < n; i++) {
+		m[i] = beta1 * m[i] + (1 - beta1) * g[i];
+		v[i] = beta2 * v[i] + (1 - beta2) * g[i] * g[i];
+		p[i] -= rate * (m[i] / c1) / (sqrt(v[i] / c2) + epsilon);
+	}
+}

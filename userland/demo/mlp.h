@@ -74,4 +74,14 @@ double mlp_evaluate(const struct mlp *m, const float *p, const float *x, const u
  */
 void mlp_step(float *p, float *v, const float *g, size_t n, float rate, float momentum);
 
+/**
+ * mlp_adam() - one step of Adam (Kingma and Ba, arXiv:1412.6980, algorithm 1)
+ * @p: parameters, changed
+ * @m, @v: first and second moment, changed
+ * @t: number of the step, from 1
+ *
+ * With the paper's beta1 = .9, beta2 = .999, epsilon = 1e-8.
+ */
+void mlp_adam(float *p, float *m, float *v, const float *g, size_t n, float rate, uint32_t t);
+
 #endif /* EXAMPLES_MLP_H */

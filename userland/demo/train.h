@@ -25,6 +25,7 @@
  * @rounds: all-reduces to do
  * @batch: examples a worker takes a round
  * @rate, @momentum: see mlp_step()
+ * @adam: instead, see mlp_adam()
  * @base_ms: what a gradient takes to compute; the rest of the time it really
  *	takes is slept
  * @delay_p: probability of a worker being delayed in a round
@@ -46,6 +47,7 @@ struct train_opts {
 	uint32_t rounds;
 	int batch;
 	double rate, momentum;
+	bool adam;
 	double base_ms;
 	double delay_p;
 	int eval;
@@ -63,6 +65,7 @@ struct train_opts {
 /**
  * struct trainer - a model and what it learns from
  * @p, @v: parameters and velocity: the same at all workers after each round
+ * @v2, @steps: of Adam: the second moment, and how many steps were made
  * @g: this worker's gradient
  */
 struct trainer {
@@ -73,7 +76,8 @@ struct trainer {
 	uint32_t *order;
 	float *bx;
 	uint8_t *by;
-	float *p, *v, *g;
+	float *p, *v, *v2, *g;
+	uint32_t steps;
 };
 
 /* Reads the data and makes the initial model.  Returns 0 or a negative errno

@@ -17,8 +17,13 @@
 #define STRIDE_DEFAULT 32
 #define PAYLOAD	       256
 
+/*
+ * keep: of a late gradient, and of what was kept before, the share that is kept for the next
+ * contribution: 1 is late=residual, 0 late=drop.  Between them is nothing that the data path has.
+ */
 struct sim_policy {
-	bool sfcd, drop, cth_k;
+	bool sfcd, cth_k;
+	double keep;
 	int k, k_max, c_th, stride;
 	double s_th;
 };
@@ -49,6 +54,7 @@ static int policy_parse(const char *text, int workers, struct sim_policy *p)
 	char copy[128], *at, *word, *save;
 
 	*p = (struct sim_policy){
+		.keep = 1,
 		.k = workers,
 		.k_max = workers,
 		.c_th = 5,
@@ -87,7 +93,9 @@ static int policy_parse(const char *text, int workers, struct sim_policy *p)
 		else if (!strcmp(word, "stride"))
 			p->stride = atoi(value);
 		else if (!strcmp(word, "late"))
-			p->drop = !strcmp(value, "drop");
+			p->keep = strcmp(value, "drop") != 0;
+		else if (!strcmp(word, "keep"))
+			p->keep = atof(value);
 		else
 			return -EINVAL;
 	}
@@ -181,8 +189,8 @@ static double sim_round(struct sim *s, uint32_t round, double decided)
 			sw->free = sw->free > now ? sw->free : now;
 			s->late++;
 		} else {
-			for (size_t i = 0; i < params && !s->pol.drop; i++)
-				sw->residual[i] += sw->g[i];
+			for (size_t i = 0; i < params; i++)
+				sw->residual[i] = s->pol.keep * (sw->residual[i] + sw->g[i]);
 			sw->free = sw->done > now ? sw->done : now;
 			s->late++;
 		}
@@ -207,7 +215,7 @@ static int sim_open(struct sim *s, const struct train_opts *o)
 	if (policy_parse(o->policy, o->workers, &s->pol)) {
 		fprintf(stderr,
 			"saina-train: policy '%s': write bsp, fastest:k=6[,late=drop] or "
-			"sfcd:k0=1,sth=0.5,cth=5[,kmax=,stride=,late=drop]\n",
+			"sfcd:k0=1,sth=0.5,cth=5[,kmax=,stride=,late=drop,keep=0.5]\n",
 			o->policy);
 		return 2;
 	}

@@ -37,8 +37,9 @@ int trainer_init(struct trainer *t, const struct train_opts *o, char *error, siz
 	t->by = malloc(o->batch);
 	t->p = malloc(t->mlp.params * sizeof(*t->p));
 	t->v = calloc(t->mlp.params, sizeof(*t->v));
+	t->v2 = calloc(t->mlp.params, sizeof(*t->v2));
 	t->g = calloc(t->mlp.params, sizeof(*t->g));
-	if (!t->work || !t->order || !t->bx || !t->by || !t->p || !t->v || !t->g) {
+	if (!t->work || !t->order || !t->bx || !t->by || !t->p || !t->v || !t->v2 || !t->g) {
 		snprintf(error, size, "no memory for a model of %zu parameters", t->mlp.params);
 		r = -ENOMEM;
 		goto out;
@@ -53,6 +54,7 @@ out:
 void trainer_exit(struct trainer *t)
 {
 	free(t->g);
+	free(t->v2);
 	free(t->v);
 	free(t->p);
 	free(t->by);
@@ -73,7 +75,13 @@ double trainer_gradient(struct trainer *t, uint32_t round, int worker, float *g)
 
 void trainer_apply(struct trainer *t, const float *mean)
 {
-	mlp_step(t->p, t->v, mean, t->mlp.params, t->opts->rate, t->opts->momentum);
+	const struct train_opts *o = t->opts;
+
+	t->steps++;
+	if (o->adam)
+		mlp_adam(t->p, t->v, t->v2, mean, t->mlp.params, o->rate, t->steps);
+	else
+		mlp_step(t->p, t->v, mean, t->mlp.params, o->rate, o->momentum);
 }
 
 double trainer_accuracy(const struct trainer *t, const float *p, struct mlp_work *wk)
