@@ -61,7 +61,7 @@ def arguments(argv) -> argparse.Namespace:
     p.add_argument("--quick", action="store_true", help="few and short runs, under 5 minutes (the whole takes under an hour)")
     p.add_argument("--only", type=listed(FIGURES), default=list(FIGURES), metavar="LIST", help=f"of {', '.join(FIGURES)} (all)")
     p.add_argument("--workers", type=numbers, default=(), metavar="LIST", help="numbers of workers of the figure serene (4,8,16; --quick: 4,8)")
-    p.add_argument("--base", type=whole(5, 10000), metavar="MS", help="time that is computed (60; --quick: 40); longer where processors are busy")
+    p.add_argument("--base", type=whole(10, 10000), metavar="MS", help="time that is computed (60; --quick: 40); longer where processors are busy")
     p.add_argument("--iterations", type=whole(10, 100000), metavar="N", help="of a run (600; --quick: 60)")
     p.add_argument("--seed", type=whole(0, 10 ** 9), default=1, metavar="N", help="of what is drawn (1)")
     p.add_argument("--fresh", action="store_true", help="make all runs, whether they are kept or not")

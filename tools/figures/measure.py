@@ -15,7 +15,7 @@ ELEMENTS = 2048			# of the model that is reduced
 SLOW = 10			# a run may take so many times as long as it should
 STRAGGLER = 5			# the worker that is delayed
 WARM = 5			# iterations before time is taken, where it is not that of whole runs
-SETTLED_S = 15
+SETTLED = 80			# iterations of the slowest without a change of groups: the controller looks at three times 20
 POLL_S = 0.02
 
 
@@ -56,7 +56,8 @@ def in_pool(jobs: Jobs, run: Run, workers: Workers) -> dict:
     def finish() -> float:
         return finish_s(run, workers)
 
-    policy, seconds = (run.policy, finish()) if run.groups else jobs.controlled("figure", SETTLED_S, finish)
+    settled = SETTLED * run.base_ms / 1000 * (1 + run.delay)
+    policy, seconds = (run.policy, finish()) if run.groups else jobs.controlled("figure", settled, finish)
     workers.stop()
     return {"outcome": Outcome(seconds * 1000 / run.base_ms / run.iterations, 0), "policy": policy, "groups": groups_of(policy)}
 

@@ -60,7 +60,7 @@ class Run:
     def seconds(self) -> float:
         """How long it takes, roughly."""
         of_work = self.simulate(False).iteration * self.iterations * self.base_ms / 1000
-        return of_work + 2 + self.workers / 8 + (30 if self.groups == 0 else 0)
+        return of_work + 2 + self.workers / 8 + (0.2 * self.base_ms * (1 + self.delay) if self.groups == 0 else 0)
 
     def spec(self) -> dict:
         return {k: str(v) if v == INFINITE else v for k, v in asdict(self).items()}
