@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from lab import BUILD, NET, BenchError, Lab, Switch, run
 
-CONTROL_S = 120			# at most, until a controller leaves groups as they are
+CONTROL_S = 120			# a controller may change groups for so long, and at least this many times as long as ..
+CONTROL_TIMES = 6		# .. they must stay as they are
 
 
 class Jobs:
@@ -58,8 +59,8 @@ class Jobs:
             now = self.show(job)["policy_active"]
             if now != last:
                 last, since = now, time.monotonic()
-            if since - begin > CONTROL_S:
-                raise BenchError(f"groups of {job} still change after {CONTROL_S} s, they are {last} by now: "
+            if since - begin > max(CONTROL_S, CONTROL_TIMES * seconds):
+                raise BenchError(f"groups of {job} still change after {since - begin:.0f} s, they are {last} by now: "
                                  "workers wait for processors too long; repeat it on a quiet machine, or with longer computation")
             time.sleep(0.5)
         return last
