@@ -62,7 +62,7 @@ def arguments(argv) -> argparse.Namespace:
     p.add_argument("--only", type=listed(FIGURES), default=list(FIGURES), metavar="LIST", help=f"of {', '.join(FIGURES)} (all)")
     p.add_argument("--workers", type=numbers, default=(), metavar="LIST", help="numbers of workers of the figure serene (4,8,16; --quick: 4,8)")
     p.add_argument("--base", type=whole(10, 10000), metavar="MS", help="time that is computed (60; --quick: 40); longer where processors are busy")
-    p.add_argument("--iterations", type=whole(10, 100000), metavar="N", help="of a run (600; --quick: 60)")
+    p.add_argument("--iterations", type=whole(10, 100000), metavar="N", help="of a run (1000; --quick: 60)")
     p.add_argument("--seed", type=whole(0, 10 ** 9), default=1, metavar="N", help="of what is drawn (1)")
     p.add_argument("--fresh", action="store_true", help="make all runs, whether they are kept or not")
     p.add_argument("--out", default="result", metavar="DIR", help="where figures.json, figures.txt and the pictures go (result)")
@@ -140,6 +140,7 @@ class Figures:
             self.kept.write(run, result)
             self.made[run] = self.kept.read(run)
             text = f"{result['outcome'].iteration:.3f} x base"
+            text += f" under {result['policy'].split(',')[0]}" if "policy" in result else ""
         self.progress.line(f"[{self.progress.elapsed()}, {self.left()}] {run.figure} {run.key}, {run.policy}: {text}")
 
     def write(self) -> list[str]:
