@@ -44,6 +44,13 @@ report_has "figures: the controller has made groups" '[.rows[].chosen | select(.
 check "figures: there are pictures" [ "$(find "$tmp/out" -name 'figure-*.svg' -size +2k | wc -l) $(find "$tmp/out" -name 'figure-*.png' -size +2k | wc -l)" = "4 4" ]
 check "figures: a run that ended leaves nothing behind" [ "$(leftovers)" = "" ]
 
+python3 "$top/tools/figures/late_rule.py" --workers 4 --rounds 12 --seeds 1 --target 30 --out "$tmp/out" >"$tmp/log" 2>&1
+point $? "late_rule: a small run ends well"
+sed 's/^/# /' "$tmp/log"
+report=$tmp/out/late_rule.json
+report_has "late_rule: each optimiser has a best rate for each rule" \
+	'[.best[] | select(.rate) | "\(.optimiser) \(.rule)"] | length == 12'
+
 printf '5\n-1\n' >"$tmp/times"
 refused=$("$build/saina-allreduce" -a 10.0.0.1 --think-from "$tmp/times" 2>&1)
 [ $? = 2 ] && [[ $refused == *"number 2 is none from 0 to"* ]]

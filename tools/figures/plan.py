@@ -163,7 +163,7 @@ def basu(s: Scale, _workers=()) -> list[Value]:
     without = Run("basu", "d0-g1", 16, s.pooled, s.base_ms, s.seed, "grouped:g=1", groups=1)
     values = []
     for delay in (3,) if s.quick else (1, 3, 6):
-        panel = f"N = 16, one worker delayed by {delay:.0%}: time of the same work, without delay = 1"
+        panel = f"N = 16, one delayed by {delay:.0%}: time of the work, without delay = 1"
         for g in (1, 4) if s.quick else (1, 2, 4, 8):
             run = replace(without, key=f"d{delay}-g{g}", policy=f"grouped:g={g}", groups=g, delay=delay)
             values.append(Value(panel, f"g={g}", run, without, iterations_to))
