@@ -85,6 +85,7 @@ class Bench:
         self.undo: list = []
         self.left_out: dict[str, str] = {}
         self.rows: list[dict] = []
+        self.load = round(os.getloadavg()[0], 2)
         self.lab = HostLab(a.bridge, a.workers, [a.tool], a.control, a.ovsdb)
 
     def start(self, thing):
@@ -110,7 +111,6 @@ class Bench:
     def start_all(self, folder: str) -> list[Series]:
         self.progress("workers are made on the bridge")
         self.start(self.lab)
-        self.progress("by messages")
         series = self.start_peer("messages", lambda: HostSaina(self.lab, folder, self.a, False))
         if not series:
             why = self.left_out["messages"]
@@ -143,7 +143,7 @@ class Bench:
                 s.group.command("rest")
         self.set_policy(series, self.a.policy)
         about = {"bridge": self.lab.bridge, "place": self.lab.text(), "hook": self.lab.hook, "mtu": self.lab.mtu,
-                 "workers": self.a.workers, "policy": self.a.policy, "cpus": os.cpu_count(), "load": round(os.getloadavg()[0], 2)}
+                 "workers": self.a.workers, "policy": self.a.policy, "cpus": os.cpu_count(), "load": self.load}
         self.progress.clear()
         if not self.a.json:
             report.print_head(about)

@@ -28,9 +28,13 @@ def rows_of(cell, results: dict) -> list[dict]:
     return rows
 
 
+def is_loaded(about: dict) -> bool:
+    return about["load"] > 0.3 * about["cpus"]
+
+
 def print_head(about: dict) -> None:
     print(f"# {about['place']}, {about['workers']} workers, policy {about['policy']}, {about['cpus']} processors")
-    if about["load"] > 0.3 * about["cpus"]:
+    if is_loaded(about):
         print(f"# this host has other work (load {about['load']:g}): only large ratios mean anything")
     print("#" + LINE.format("size", "count", "by", "time", "algbw", "busbw", "#wrong", "cpu", "to best")[1:])
     print("#" + LINE.format("(B)", "(float)", "", "(us)", "(GB/s)", "(GB/s)", "", "(s/GB)", "peer")[1:])
@@ -83,7 +87,7 @@ def verdict(rows: list[dict]) -> str:
 
 
 def finish(about: dict, rows: list[dict], left_out: dict[str, str], as_json: bool, pretty: bool) -> None:
-    sentence = verdict(rows)
+    sentence = verdict(rows) + ("; but this host had other work: run it again when it is idle" if is_loaded(about) else "")
     if as_json:
         print(json.dumps([{**about, "rows": rows, "left_out": left_out, "verdict": sentence}], indent=2 if pretty else None))
         return
