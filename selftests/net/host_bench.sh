@@ -32,8 +32,13 @@ namespaces() { # PID
 }
 
 before=$(state)
+unchanged() { # sainad may hear of a port's end a moment later
+	[ "$before" = "$(state)" ]
+}
 
 # 1. A run
+# With fastest, a late worker's question may arrive when the others have gone on.
+expected_log='asked for round [0-9]+, which is gone'
 bench -j bench workers 3 policy fastest:k=2 seconds 0.05 -b 4K -e 16K -f 4 >"$WORK/report" 2>"$WORK/bench.err"
 equal "bench: ends with status 0" 0 $? || diag "$(cat "$WORK/bench.err")"
 equal "bench: measures each size by messages and by reference" "4096 messages 4096 reference 16384 messages 16384 reference" \
@@ -45,7 +50,7 @@ equal "bench: all sums were checked, and all figures follow from time and size" 
 peers=$(jq -r '[.[]|(.rows[].by, (.left_out|keys[]))|select(IN("Gloo","MPI"))]|unique|join(" ")' "$WORK/report")
 equal "bench: each peer is in the table or left out with a reason" "Gloo MPI" "$peers"
 matches "bench: says whether it pays" 'pays? here' "$(jq -r '.[].verdict' "$WORK/report")"
-equal "bench: leaves the bridge, jobs and ports as they were" "$before" "$(state)"
+check "bench: leaves the bridge, jobs and ports as they were" slowwait 20 unchanged
 
 # 2. What it refuses
 refused() { # STATUS POINT ERE WORD...
@@ -63,7 +68,7 @@ said=$("$B/saina" -s "$WORK/nobody" bench 2>&1)
 matches "bench: without an agent it says how to get one" 'start sainad' "$said"
 said=$(setpriv --reuid 65534 --clear-groups true 2>/dev/null && in_switch setpriv --reuid 65534 --clear-groups "$B/saina" -s "$AGENT_SOCKET" bench 2>&1)
 matches "bench: without root it says so" 'takes root|sudo|ermission' "$said"
-equal "bench: refusals leave nothing" "$before" "$(state)"
+check "bench: refusals leave nothing" slowwait 20 unchanged
 
 # 3. Ctrl-C, and SIGKILL
 interrupted() { # SIGNAL: sends it when both jobs are there; sets bench_pid and status
@@ -81,11 +86,11 @@ jobs_there() {
 }
 interrupted INT
 equal "bench: Ctrl-C ends it with status 130" 130 "$status"
-equal "bench: Ctrl-C leaves nothing" "$before" "$(state)"
+check "bench: Ctrl-C leaves nothing" slowwait 20 unchanged
 equal "bench: Ctrl-C leaves no namespace" "" "$(namespaces "$bench_pid")"
 interrupted KILL
 check "bench: a killed one leaves its workers" [ -n "$(namespaces "$bench_pid")" ]
 bench bench workers 2 seconds 0.05 -b 4K -e 4K >/dev/null
 equal "bench: the next run removes them" "" "$(namespaces "$bench_pid")"
-equal "bench: ... and all else" "$before" "$(state)"
+check "bench: ... and all else" slowwait 20 unchanged
 finished
