@@ -232,8 +232,8 @@ def main() -> int:
     stopping = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
     for s in stopping:
         signal.signal(s, interrupted)
-    folder, status = tempfile.mkdtemp(prefix="saina-bench-"), 0
-    bench = Bench(a)
+    bench, status = Bench(a), 0
+    folder = tempfile.mkdtemp(prefix=f"saina-{bench.lab.name}-")
     try:
         bench.run(folder)
     except KeyboardInterrupt:

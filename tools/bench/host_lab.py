@@ -8,9 +8,12 @@
 198.18.0.0/15 is reserved for benchmarks (RFC 2544).  Names have the process's number, so that the
 next run finds what a killed one left behind."""
 
+import glob
 import json
 import os
 import re
+import shutil
+import tempfile
 import time
 from types import SimpleNamespace
 
@@ -160,6 +163,8 @@ class HostLab(Lab):
                 for pid in self.attempt("ip", "netns", "pids", ns).split():
                     self.attempt("kill", "-KILL", pid)
                 self.attempt("ip", "netns", "del", ns)
+        for folder in glob.glob(os.path.join(tempfile.gettempdir(), f"saina-{self.name}-*")):
+            shutil.rmtree(folder, ignore_errors=True)
         self.attempt("ip", "address", "del", f"{self.addresses[0]}/24", "dev", self.bridge)
         self.up = False
 
