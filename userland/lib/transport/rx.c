@@ -276,8 +276,8 @@ void saina_flow_ask_reply(struct saina_flow *f, uint32_t round, uint32_t segment
 		b->tries = 0;
 		b->counted |= arrived;
 	}
-	/* An ASK with the time of the gradient was sent after it. */
-	lost = asked >= b->grad_ns ? bits & b->sent & ~counted & ~done : 0;
+	/* An ASK of the same time as the gradient may have left before it. */
+	lost = asked > b->grad_ns ? bits & b->sent & ~counted & ~done : 0;
 	if (f->held) {
 		/* refused, not lost */
 		f->closed = 0;
