@@ -155,7 +155,7 @@ matches "only: a job of floats is refused" "(only jobs of int32 can share memory
 	"$(saina job add floats elements 100 workers 2 type float32 by-reference-only 2>&1)"
 SAINA_SHARE='' start 0 alone 10 --elements 20000
 worker_reap 0
-equal "only: a worker without the socket ends with an error" 1 "$status"
+equal "only: a worker without the socket ends with an error" 3 "$status"
 matches "only: it says what to do" "goes by reference only: SAINA_SHARE is not set" "$(cat "$WORK/0.err")"
 saina job del alone
 lab_down

@@ -15,6 +15,7 @@ MOST_ROUNDS = 2000
 MOST_HANGS = 1			# of a peer in one row of the table: the next one ends its turns there
 LATE = 10			# seconds, and times as long as expected: a peer that takes longer hangs
 VERIFIED_ROUNDS = 2
+WARM_UP = 10			# all-reduces of ours before any others: more than the job's ring has rounds
 ETHERNET_IP_UDP = 14 + 20 + 8
 BOTH = (False, True)
 
@@ -47,6 +48,7 @@ class Series:
     gro: tuple[bool, ...] = (True,)
     taken: dict[bool, Taken] = field(default_factory=dict)
     round_ns: int = 0			# as verification took
+    cold_ns: int = 0			# median of the first WARM_UP all-reduces of ours
     verified: int = 0			# sums compared with the exact one, of all ranks
     hangs: int = 0
 
@@ -112,6 +114,8 @@ class Cell:
             s.group.command(f"prepare {s.algorithm} {self.row.size}")
             with s.strain or nullcontext():
                 if not s.verified:
+                    if s.ours:
+                        s.cold_ns = int(statistics.median(durations(s.group.command(f"time {WARM_UP}"))))
                     self.verify(s)
                 for gro in s.gro:
                     s.group.lab.set_gro(gro)
@@ -184,6 +188,7 @@ class Cell:
             "min_ns": samples[0],
             "max_ns": samples[-1],
             "p99_ns": int(percentile99(samples)),
+            "cold_median_ns": s.cold_ns,
             "sent": t.sent,
             "resent": t.resent,
             "samples": len(samples),

@@ -30,7 +30,7 @@ class Saina(Group):
     def start(self) -> None:
         # The longest time allowed, so that no worker is declared dead on an overloaded machine.
         self.lab.saina("job", "add", self.job_name, "elements", str(self.elements), "workers", str(self.ranks),
-                   "policy", self.policy, "dead", "65535", *(["by-reference"] if self.reference else []))
+                   "policy", self.policy, "dead", "65535", *(["by-reference-only"] if self.reference else []))
         self.job = json.loads(self.lab.saina("-j", "job", "show", self.job_name))[0]
         environment = {**os.environ, "SAINA_SHARE": self.lab.share}
         for rank in range(self.ranks):
