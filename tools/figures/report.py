@@ -7,7 +7,15 @@ from collections.abc import Callable
 from lab import run
 from plan import INFINITE, Run, Value
 
+SLEPT = 0.01		# is named in the table
 HEAD = f"{'':<14}{'published':>10}{'simulated':>11}{'same draws':>12}{'measured':>10}{'off':>8}"
+
+
+def overslept(run: Run, result: dict | None) -> float | None:
+    """By which share workers slept longer than they should: how much this machine's other work delayed them."""
+    if not result or run.window < 0 or not result.get("workers"):
+        return None
+    return sum(w["think_us"] for w in result["workers"]) / (1000 * run.base_ms * sum(map(sum, run.draws()))) - 1
 
 
 def row_of(figure: str, value: Value, result: Callable[[Run], dict], failed: dict[Run, str]) -> dict:
@@ -24,6 +32,7 @@ def row_of(figure: str, value: Value, result: Callable[[Run], dict], failed: dic
         "published": value.published, "simulated": of(lambda r: r.simulate(True)), "same_draws": of(lambda r: r.simulate(False)),
         "measured": None if missing else of(lambda r: result(r)["outcome"]), "failed": missing[0] if missing else None,
         "chosen": found[0].get("policy") if found[0] and value.run.groups == 0 else None,
+        "overslept": overslept(value.run, found[0]),
         "load": found[0]["load_before"] if found[0] else None,
     }
 
@@ -42,6 +51,7 @@ def table(rows: list[dict]) -> str:
         off = "" if r["measured"] is None else f"{r['measured'] - r['simulated']:+8.3f}"
         lines.append(f"{r['label']:<14}{number(r['published'], 10)}{number(r['simulated'], 11)}{number(r['same_draws'], 12)}"
                      f"{number(r['measured'], 10)}{off}" + (f"  {r['chosen'].split(',')[0]}" if r["chosen"] else "") +
+                     (f"  workers slept {r['overslept']:.1%} too long" if (r["overslept"] or 0) > SLEPT else "") +
                      (f"  {r['failed']}" if r["failed"] else ""))
     return "\n".join(lines[1:])
 
