@@ -49,7 +49,7 @@ def flood(path, n):
     for _ in range(int(n)):
         s = connect(path)
         try:
-            s.sendmsg([request(3, 0, 0, 1)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [null, null]))])
+            s.sendmsg([request(4, 0, 0, 1)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [null, null]))])
             taken += 1
             s.recv(4096)
         except (PermissionError, ConnectionResetError):
@@ -82,7 +82,7 @@ def silent(path, n):
 
 def keep(path, job, worker, session, pool, entry):
     s = connect(path)
-    s.send(request(3, int(job), int(worker), int(session, 0)))
+    s.send(request(4, int(job), int(worker), int(session, 0)))
     answer, fds, _, _ = socket.recv_fds(s, 4096, 2)
     if len(fds) != 2:
         sys.exit(sentence(answer))

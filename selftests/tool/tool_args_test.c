@@ -104,9 +104,9 @@ static const struct {
 	const char *line;
 	const char *says;	/* all of stderr, without its newline */
 } bad[] = {
-	{ "frob", "saina: \"frob\" is no object; allowed: job, worker, port, policy, slot, stats, limits, monitor, top, doctor" },
-	{ "jobs", "saina: \"jobs\" is no object; allowed: job, worker, port, policy, slot, stats, limits, monitor, top, doctor" },
-	{ "''", "saina: \"\" is no object; allowed: job, worker, port, policy, slot, stats, limits, monitor, top, doctor" },
+	{ "frob", "saina: \"frob\" is no object; allowed: job, worker, port, policy, slot, stats, limits, monitor, top, bench, doctor" },
+	{ "jobs", "saina: \"jobs\" is no object; allowed: job, worker, port, policy, slot, stats, limits, monitor, top, bench, doctor" },
+	{ "''", "saina: \"\" is no object; allowed: job, worker, port, policy, slot, stats, limits, monitor, top, bench, doctor" },
 	{ "-x job", "saina: option \"-x\" is not known; allowed: -j, -p, -s PATH, -n NETNS, --show-tokens, -V, -h" },
 	{ "--frob job", "saina: option \"--frob\" is not known; allowed: -j, -p, -s PATH, -n NETNS, --show-tokens, -V, -h" },
 	{ "-s", "saina: option \"-s\" wants a value" },
