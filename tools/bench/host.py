@@ -17,6 +17,8 @@ import time
 from types import SimpleNamespace
 
 sys.dont_write_bytecode = True
+# Where it is installed, all is in one folder.
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lab"))
 # pylint: disable=wrong-import-position
 import host_report as report
 from group import Group

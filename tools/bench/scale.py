@@ -15,11 +15,11 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
-sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+sys.path[:0] = [HERE := os.path.dirname(os.path.realpath(__file__)), os.path.join(HERE, "../lab")]
 sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
 import options  # noqa: E402
-import report  # noqa: E402
+import results  # noqa: E402
 from lab import BUILD, BenchError, Lab  # noqa: E402
 from measure import ETHERNET_IP_UDP, durations  # noqa: E402
 from plan import MIB, Place  # noqa: E402
@@ -149,6 +149,7 @@ def run_ns(pids: list[int]) -> int:
 
 
 def measure_total(lab: Lab, folder: str, reference: bool, seconds: float) -> float:
+    """ns of a processor for an element and worker; by reference segments are longer than messages."""
     group = Saina(lab, folder, SIZE // 4, reference=reference)
     try:
         group.start()
@@ -159,7 +160,7 @@ def measure_total(lab: Lab, folder: str, reference: bool, seconds: float) -> flo
         pids = [p.pid for p in group.processes] + softirq_threads()
         before = run_ns(pids)
         group.command(f"time {rounds}", 30)
-        return (run_ns(pids) - before) / (group.ranks * -(-SIZE // int(group.hello["payload"])) * rounds)
+        return (run_ns(pids) - before) / (group.ranks * SIZE // 4 * rounds)
     finally:
         group.stop()
 
@@ -186,7 +187,8 @@ def costs_of(measured: dict, total: dict[str, float], frame: float) -> Costs:
     for r in measured["rows"]:
         by_hook.setdefault(r["hook"], []).append(r)
     return Costs(measured["elements"], {hook: rows[0]["ns"] for hook, rows in by_hook.items()},
-                 {hook: min(1.0, rows[-1]["scaling"] / rows[-1]["cores"]) for hook, rows in by_hook.items()}, total, frame)
+                 {hook: min(1.0, rows[-1]["scaling"] / rows[-1]["cores"]) for hook, rows in by_hook.items()},
+                 {way: ns * measured["elements"] for way, ns in total.items()}, frame)
 
 
 def main() -> int:
@@ -198,7 +200,7 @@ def main() -> int:
     a = p.parse_args()
     if os.geteuid():
         p.error("needs root for BPF and network namespaces: sudo make bench-scale")
-    about = report.machine()
+    about = results.machine()
     try:
         print("the switch alone: about a minute", file=sys.stderr)
         switch = measure_switch(a.cycles)
@@ -217,7 +219,7 @@ def main() -> int:
     with open(os.path.join(a.out, "bench-scale.txt"), "w", encoding="utf-8") as f:
         f.write(text)
     with open(os.path.join(a.out, "bench-scale.json"), "w", encoding="utf-8") as f:
-        json.dump({"machine": about, "measured": switch, "worker_ns": costs.worker, "total_ns": total, "frame_ns": a.frame_ns,
+        json.dump({"machine": about, "measured": switch, "worker_ns": costs.worker, "total_ns": costs.total, "frame_ns": a.frame_ns,
                    "efficiency": costs.efficiency, "simulated": rows}, f, indent=1)
     return 0
 

@@ -6,7 +6,8 @@ $(B)/saina: $(call objs,$(TOOL_SRC)) $(B)/libsainactl.a $(B)/libsainanet.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(call objs,$(TOOL_SRC)) $(B)/libsainanet.a $(CTL_LIBS) -ljansson -lconfig -lncursesw -ltinfo -lm
 
 # What `saina bench' runs: a part of `make bench'.
-BENCH_HOST := $(addprefix tools/bench/,$(addsuffix .py,host host_lab host_report peer group lab measure openmpi saina strain) rsh)
+BENCH_HOST := $(addprefix tools/bench/,$(addsuffix .py,host host_lab host_report peer group measure openmpi saina strain) rsh) \
+	      tools/lab/lab.py
 
 $(B)/bench:
 	@mkdir -p $(B)
