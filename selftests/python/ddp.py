@@ -5,6 +5,7 @@
 import os
 import signal
 import time
+import warnings
 
 import numpy
 import torch
@@ -16,7 +17,7 @@ import saina.torch
 import ranks
 from ranks import OUT, RANK, close_to, digest, fails, loss_of, net, point, same_everywhere, train, train_with_straggler
 
-JOBS = {"bsp": 0, "fastest": 1, "small": 2, "bad": 3, "wide": 4}
+JOBS = {"bsp": 0, "fastest": 1, "small": 2, "bad": 3, "drop": 4}
 
 
 def hooked(model, job, **how):
@@ -153,6 +154,34 @@ def case_lost():
         dist.all_gather_object(lost, state.lost)
         point(lost[3] > 0, "lost: the straggler has skipped rounds", str(lost))
         point(same_everywhere(ddp)[0], "lost: all models are the same to the last bit")
+
+
+def case_late_rule():
+    """Rank 3 is late in every step, with each optimizer and late rule."""
+    for job, momentum in (("fastest", 0.9), ("fastest", 0), ("drop", 0.9)):
+        ddp = DDP(net(5, 100))
+        opt = torch.optim.SGD(ddp.parameters(), lr=0.01, momentum=momentum)
+        state = ranks.new_state(JOBS[job], model=ddp, optimizer=opt)
+        state.register(ddp)
+        dist.barrier()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            for i in range(20):
+                time.sleep(0.1 * (RANK == 3))
+                opt.zero_grad()
+                loss_of(ddp, i).backward()
+                opt.step()
+        said = [str(w.message) for w in said if "late=" in str(w.message)]
+        late = state.stats().late_segments
+        dist.barrier()
+        state.close()
+        want = job == "fastest" and momentum
+        point(len(said) == bool(want and RANK == 3), f"late_rule: {job}, momentum {momentum}: {'rank 3, which is late, warns once' if want else 'no rank warns'}",
+              str(said))
+        point(RANK != 3 or late, f"late_rule: {job}, momentum {momentum}: rank 3 was late")
+        point(not said or f"`saina job set {JOBS[job]} policy POLICY,late=drop'" in said[0], "late_rule: a warning says what to do", str(said))
+        # The next one begins at the round of most ranks.
+        dist.barrier()
 
 
 def case_straggler():

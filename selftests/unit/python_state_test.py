@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A state on its way from rank to rank, without a job: its bytes (state_format.py), and who gets it (peer_state.py).  TAP.
+"""A state on its way from rank to rank, without a job: its bytes (state_format.py), and who gets it (peer_state.py).  Also
+when a State warns about late gradients (late_rule.py).  TAP.
 
 Skipped where python3 has no torch.
 """
@@ -16,6 +17,8 @@ import struct
 import sys
 import threading
 import time
+import types
+import warnings
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 sys.dont_write_bytecode = True
@@ -29,6 +32,7 @@ except ImportError:
 
 # pylint: disable=wrong-import-position
 from saina import peer_state
+from saina.late_rule import LateRule
 from saina.membership import group_secret
 from saina.recovery import Recovery
 from saina.peer_state import Server, Unavailable, Unfit, fetch, fetch_any
@@ -370,6 +374,51 @@ def client_that_resets():
     server.close()
 
 
+DROP = 0x10
+
+
+def warned(optimizer, late, flags=0, rounds=100):
+    """What a State says in @rounds rounds of 10 segments, of which @late(round) are late; -1: the round is skipped."""
+    worker = types.SimpleNamespace(info=lambda: types.SimpleNamespace(job=7), segment=lambda _: types.SimpleNamespace(flags=flags))
+    rule = LateRule(worker, lambda: [optimizer])
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for i in range(rounds):
+            n = late(i)
+            # Two buckets.
+            rule.round_add([types.SimpleNamespace(segments=5, late_segments=part) for part in (n // 2, n - n // 2)] if n >= 0 else [])
+    return [str(w.message) for w in said]
+
+
+def late_rule():
+    """Late gradients that are kept, and momentum."""
+    parameters = [torch.nn.Parameter(torch.zeros(3))]
+    sgd, heavy = torch.optim.SGD(parameters, lr=0.1), torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+    said = warned(heavy, lambda i: 10 * (i % 2))
+    point(len(said) == 1 and "10% were late" in said[0] and "SGD has momentum" in said[0] and "`saina job set 7 policy POLICY,late=drop'" in said[0],
+          "late gradients that are kept, and momentum: one warning with the reason and the command", said)
+    with_momentum = [torch.optim.Adam(parameters), torch.optim.AdamW(parameters), torch.optim.NAdam(parameters),
+                     torch.optim.RMSprop(parameters, momentum=0.5)]
+    silent = [type(o).__name__ for o in with_momentum if len(warned(o, lambda i: 10)) != 1]
+    point(not silent, "Adam, AdamW, NAdam, and RMSprop with momentum: one warning each", silent)
+    without = [sgd, torch.optim.RMSprop(parameters), torch.optim.Adagrad(parameters), torch.optim.Adam(parameters, betas=(0.0, 0.999))]
+    loud = [said for o in without for said in warned(o, lambda i: 10)]
+    point(not loud, "no momentum: no warning, however much is late", loud)
+    point(not warned(heavy, lambda i: 10, DROP), "late=drop: no warning")
+    point(not warned(heavy, lambda i: 10 * (i < 9)) and warned(heavy, lambda i: 10 * (i < 10)),
+          "from 10 late rounds of the last 100 on there is a warning, with 9 there is none")
+    point(not warned(heavy, lambda i: 10 * (i % 12 == 0), rounds=600), "9 late rounds of each 100: no warning in 600 rounds")
+    point(not warned(heavy, lambda i: 1 * (i % 2), rounds=600) and warned(heavy, lambda i: 3 * (i % 2), rounds=600),
+          "a round counts by its segments: 3 of 10 late in every second round give the warning, 1 of 10 does not")
+    point(not warned(heavy, lambda i: -1) and not warned(heavy, lambda i: 10 if i % 12 == 0 else -1, rounds=600),
+          "rounds that the rank skipped are not late gradients")
+
+    def schedule(i):
+        sgd.param_groups[0]["momentum"] = 0.9 * (i >= 50)
+        return 10
+    point(len(warned(sgd, schedule)) == 1, "momentum that a scheduler sets later gives the warning then")
+
+
 round_trips()
 malformed()
 handshake()
@@ -378,5 +427,6 @@ group()
 at_rest()
 peers_that_fail()
 client_that_resets()
+late_rule()
 print(f"1..{count}")
 sys.exit(bool(bad))

@@ -33,11 +33,12 @@ from .absent import Absent
 from .buckets import Bucket, Started, places, repack, set_gradients, signature
 from .c10d import all_reduce
 from .checksum import EVERY, checksum
+from .late_rule import LateRule
 from .membership import ONE_EACH, Membership, register, unregister
 from .preamble import Notice, Preamble, Straggler, Stragglers
 from .recovery import BeforeForward, Recovery
 from .transfer import Transfer
-from .worker import Stats, Worker, join
+from .worker import Call, Stats, Worker, join
 
 __all__ = ["State", "Straggler", "Stragglers", "all_reduce", "allreduce_hook"]
 
@@ -95,6 +96,7 @@ class State(Recovery):
         self._worker: Optional[Worker] = None
         self._preamble: Optional[Preamble] = None
         self._absent: Optional[Absent] = None
+        self._late_rule: Optional[LateRule] = None
         self._failed: Optional[Error] = None    # of a round that will not finish
         self._layout: Optional[List[Bucket]] = None
         self._signature = 0
@@ -207,6 +209,7 @@ class State(Recovery):
         log = self._join_args["log"] or _log_line
         self._preamble = Preamble(self._worker, log)
         self._absent = Absent(self._worker, self._preamble, log, self._round_timeout, self._on_dead)
+        self._late_rule = LateRule(self._worker, self._transfer.optimizers if self._transfer else list)
         self._serve_begin()
 
     def broadcast(self, module: torch.nn.Module, root: int = 0) -> None:
@@ -302,6 +305,7 @@ class State(Recovery):
     def _round_finish(self) -> bool:
         """Waits for the round; False: this rank is too far behind, and its gradients are zeros."""
         started, self._round = self._round, []
+        calls: List[Call] = []
         sent, requests, self._requests = started, self._requests, []
         if not requests:
             # What it refuses has not begun a round: this State's own model can go on.
@@ -319,6 +323,7 @@ class State(Recovery):
                     (call, counted), self._carried = self._carried, None
                 for s, request in zip(sent, requests[1:]):
                     call = wait(request)
+                    calls.append(call)
                     if s.future:
                         s.future.set_result(s.tensor)
             if sent is not started:
@@ -336,6 +341,8 @@ class State(Recovery):
         self._since_join += 1
         self._last_end = time.monotonic()
         self._in_round = False
+        # Last, because warnings can be made errors.
+        self._late_rule.round_add(calls if started[0].future else [])
         return True
 
     def _in_layout(self, started: List[Started]) -> List[Started]:

@@ -49,6 +49,10 @@ class Transfer:
     def parameters(self) -> Dict[str, torch.nn.Parameter]:
         return dict(self.model.named_parameters())
 
+    def optimizers(self) -> List[Any]:
+        """Those of the objects that are there and have param_groups."""
+        return [x for x in (o() for o in self._objects) if hasattr(x, "param_groups")]
+
     def _present(self) -> List[Any]:
         found = [self.model] + [o() for o in self._objects[1:]]
         if any(x is None for x in found):
