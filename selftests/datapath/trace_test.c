@@ -145,8 +145,10 @@ static bool torn_job(void)
 {
 	struct sim_job *j = &t.sim.job[0];
 	struct malformed *s = &t.malformed;
+	/* saina.ko has the job's generation, so there the gradient is one like any other */
 	struct message m = { .type = SAINA_MSG_GRAD, .job = j->conf.job,
-			     .session = j->conf.worker[0].session };
+			     .session = j->conf.worker[0].session,
+			     .exponent = sim_gradient(j, 0, 0, 0, 0).exponent };
 	bool ok;
 
 	j->conf.generation ^= 0x80000000;
