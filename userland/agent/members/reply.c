@@ -199,6 +199,8 @@ void reply_welcome(struct agent *a, const struct sockaddr_in *to, const struct s
 	msg.body.reports = 1;
 	msg.body.parts = count_parts(job, jobs_policy(a, job));
 	msg.body.part = msg.body.parts ? w % msg.body.parts : 0;
-	msg.body.by_reference = a->members->shm.listener.fd >= 0 ? job->by_reference : 0;
+	/* a worker that has no other way says why, if there is nobody to ask */
+	msg.body.by_reference = a->members->shm.listener.fd >= 0 ||
+				job->by_reference == SAINA_REFERENCE_ONLY ? job->by_reference : 0;
 	send_msg(a, to, &msg, sizeof(msg));
 }
