@@ -105,10 +105,10 @@ static bool same_result(struct harness *r, unsigned int job, uint32_t segment,
 		return true;
 	if (got->mask != want->meta.seen || got->contributors != want->meta.count ||
 	    got->k != want->meta.k || got->exponent != want->meta.exponent ||
-	    got->policy != want->meta.policy || got->flags != want->meta.flags || got->segment != segment)
-		return harness_differs(r, "output of job %u, segment %u, round %llu: mask %llx contributors %u k %u exponent %d policy %u flags %x segment %u\n",
+	    got->policy != want->meta.policy || got->flags != want->meta.flags || got->segment != segment || got->no_round != ~0u)
+		return harness_differs(r, "output of job %u, segment %u, round %llu: mask %llx contributors %u k %u exponent %d policy %u flags %x segment %u, %x in the place of a round\n",
 				   job, segment, got->tag - 1, got->mask, got->contributors, got->k,
-				       got->exponent, got->policy, got->flags, got->segment);
+				       got->exponent, got->policy, got->flags, got->segment, got->no_round);
 	if (memcmp(got + 1, want->sum, 4 * r->o.job[job].conf.payload))
 		return harness_differs(r, "output of job %u, segment %u, round %llu: other sums\n", job,
 				       segment, got->tag - 1);
