@@ -82,8 +82,8 @@ uint64_t saina_shm_run(struct saina_shm *s, const struct saina_job *job, uint64_
 	close_socket(s);
 	s->tries++;
 	s->fd = send_request(s, job);
-	if (s->fd < 0)
-		snprintf(s->why, sizeof(s->why), "%s: %s", s->path, strerror(errno));
+	snprintf(s->why, sizeof(s->why), "%s: %s", s->path,
+		 s->fd < 0 ? strerror(errno) : "no answer");
 	return s->again_ns;
 }
 
