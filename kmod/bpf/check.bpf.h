@@ -11,7 +11,10 @@
 #include "ctx.bpf.h"
 #include "parse.bpf.h"
 
-/* A data message: what the checks found, and what became of it.  FETCH is DOORBELL that pulls. */
+/*
+ * A data message: what the checks found, and what became of it.  A FETCH has the type DOORBELL, and
+ * pulls.
+ */
 struct message {
 	const struct saina_job_conf *conf;
 	const struct saina_binding *binding;
