@@ -18,6 +18,7 @@ import tempfile
 sys.path[:0] = [HERE := os.path.dirname(os.path.realpath(__file__)), os.path.join(HERE, "../lab")]
 sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
+import arguments  # noqa: E402
 import options  # noqa: E402
 from lab import BenchError, Lab  # noqa: E402
 from measure import cpu_seconds, durations  # noqa: E402
@@ -113,12 +114,12 @@ def profile(args, folder):
 
 def main():
     parser = argparse.ArgumentParser(prog="tools/bench/cpu_profile.py", description=__doc__)
-    parser.add_argument("--workers", type=options.whole(2, 16), default=4, metavar="N", help="2 to 16 (4)")
+    parser.add_argument("--workers", type=arguments.whole(2, 16), default=4, metavar="N", help="2 to 16 (4)")
     parser.add_argument("--size", type=options.size, default=16 << 20, help="of the tensor (16MiB)")
     parser.add_argument("--link", default=UNLIMITED, type=options.link, help="unlimited, or RATE/BURST: 1gbit/256kb (unlimited)")
     parser.add_argument("--bridge", type=options.bridge, default="linux", help="linux, ovs (linux)")
     parser.add_argument("--hook", type=options.hook, default="auto", help="of the ports: auto, xdp, tc (auto)")
-    parser.add_argument("--mtu", type=options.whole(576, 65000), default=1500, help="(1500)")
+    parser.add_argument("--mtu", type=arguments.whole(576, 65000), default=1500, help="(1500)")
     parser.add_argument("--reference", action="store_true", help="by reference: workers share memory with the data path")
     parser.add_argument("--seconds", type=options.seconds_of, default=3, metavar="S", help="of all-reduces (3)")
     args = parser.parse_args()

@@ -5,6 +5,7 @@ import argparse
 
 import plan
 import strain
+from arguments import whole
 from lab import BenchError
 from measure import bound_gbps
 
@@ -16,14 +17,6 @@ def size(text: str) -> int:
             if 1024 <= n <= 64 * plan.MIB:
                 return n
     raise argparse.ArgumentTypeError(f"\"{text}\" is not a size from 1KiB to 64MiB")
-
-
-def whole(least: int, most: int):
-    def parse(text: str) -> int:
-        if text.isdigit() and least <= int(text) <= most:
-            return int(text)
-        raise argparse.ArgumentTypeError(f"\"{text}\" is not a number from {least} to {most}")
-    return parse
 
 
 def link(text: str) -> str:

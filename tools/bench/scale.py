@@ -18,6 +18,7 @@ from dataclasses import dataclass
 sys.path[:0] = [HERE := os.path.dirname(os.path.realpath(__file__)), os.path.join(HERE, "../lab")]
 sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
+import arguments  # noqa: E402
 import options  # noqa: E402
 import results  # noqa: E402
 from lab import BUILD, BenchError, Lab  # noqa: E402
@@ -193,7 +194,7 @@ def costs_of(measured: dict, total: dict[str, float], frame: float) -> Costs:
 
 def main() -> int:
     p = argparse.ArgumentParser(prog="tools/bench/scale.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--cycles", type=options.whole(1, 1000), default=11, metavar="N", help="batches of each hook and number of cores (11)")
+    p.add_argument("--cycles", type=arguments.whole(1, 1000), default=11, metavar="N", help="batches of each hook and number of cores (11)")
     p.add_argument("--seconds", type=options.seconds_of, default=2, metavar="S", help="of all-reduces for the workers' costs (2)")
     p.add_argument("--frame-ns", type=float, default=0, metavar="NS", help="what the switch's host takes to receive and send a frame, added to the program's time (0)")
     p.add_argument("--out", default="result", metavar="FOLDER", help="for bench-scale.json and .txt (result)")

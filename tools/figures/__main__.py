@@ -21,6 +21,7 @@ import fit
 import plan
 import report
 import results
+from arguments import whole
 from keep import Kept
 from lab import BUILD, TOP, BenchError
 from measure import measure
@@ -37,14 +38,6 @@ def listed(names):
             if name not in names:
                 raise argparse.ArgumentTypeError(f"\"{name}\" is none of {', '.join(names)}")
         return words
-    return parse
-
-
-def whole(least: int, most: int):
-    def parse(text: str) -> int:
-        if text.isdigit() and least <= int(text) <= most:
-            return int(text)
-        raise argparse.ArgumentTypeError(f"\"{text}\" is not a number from {least} to {most}")
     return parse
 
 

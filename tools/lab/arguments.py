@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Values on the command lines of programs that measure."""
+
+import argparse
+
+
+def whole(least: int, most: int):
+    """Parses a number from least to most."""
+    def parse(text: str) -> int:
+        if text.isdigit() and least <= int(text) <= most:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"\"{text}\" is not a number from {least} to {most}")
+    return parse
