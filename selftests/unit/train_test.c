@@ -238,23 +238,30 @@ static void an_epoch_has_every_example_once(void **state)
 
 static void delays_are_as_said(void **state)
 {
-	double sum = 0, d;
+	struct train_opts stalls = {.seed = 9, .delay_p = 0.15}, never = {.seed = 9};
+	struct train_opts always = {.seed = 9, .delay_p = 1};
+	struct train_opts exponential = {.seed = 9, .exponential = true};
+	double sum = 0, tail = 0, d;
 	int n = 0;
 
 	for (int r = 0; r < 5000; r++) {
 		for (int w = 0; w < 8; w++) {
-			d = train_delay(9, 0.15, r, w);
+			d = train_delay(&stalls, r, w);
 			assert_true(d == 0 || (d >= 0.5 && d < 2));
-			assert_true(d == train_delay(9, 0.15, r, w));
+			assert_true(d == train_delay(&stalls, r, w));
 			n += d > 0;
 			sum += d;
+			d = train_delay(&exponential, r, w);
+			assert_true(d >= 0);
+			tail += d;
 		}
 	}
 	/* 40000 draws: 5 standard deviations are 0.009 and 0.03 */
 	assert_true(fabs(n / 40000.0 - 0.15) < 0.009);
 	assert_true(fabs(sum / n - 1.25) < 0.03);
-	assert_true(train_delay(9, 0, 1, 1) == 0);
-	assert_true(train_delay(9, 1, 1, 1) >= 0.5);
+	assert_true(fabs(tail / 40000 - 1) < 0.025);
+	assert_true(train_delay(&never, 1, 1) == 0);
+	assert_true(train_delay(&always, 1, 1) >= 0.5);
 }
 
 /* ---- data files ---- */

@@ -37,6 +37,8 @@ enum {
 	OPT_ADAM,
 	OPT_BASE,
 	OPT_DELAY,
+	OPT_EXPONENTIAL,
+	OPT_FINISH,
 	OPT_EVAL,
 	OPT_OUT,
 	OPT_RUN,
@@ -47,6 +49,8 @@ enum {
 	OPT_LINGER,
 	OPT_POLICY,
 	OPT_NET,
+	OPT_JITTER,
+	OPT_SECONDS,
 	OPT_TARGET,
 };
 
@@ -73,6 +77,10 @@ static const struct argp_option options[] = {
 	{"delay", OPT_DELAY, "P", 0,
 	 "Probability that a worker is delayed in a round, by U(0.5, 2) times base (default 0.15)",
 	 3},
+	{"exponential", OPT_EXPONENTIAL, NULL, 0,
+	 "Instead, a gradient takes longer by an exponentially distributed time of mean base", 3},
+	{"finish", OPT_FINISH, NULL, 0,
+	 "Finish each gradient, as a backward pass in PyTorch does, also if its round is over", 3},
 	{"eval", OPT_EVAL, "N", 0, "Test the model every N rounds (default 4)", 3},
 	{"out", OPT_OUT, "DIR", 0, "Record the run (report: the result) in this folder", 3},
 	{"run", OPT_RUN, "NAME", 0, "Name of the run in progress lines (default: run)", 3},
@@ -89,7 +97,10 @@ static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "Simulation and report", 5},
 	{"policy", OPT_POLICY, "POLICY", 0,
 	 "Policy to simulate, or to record as the job's (default bsp)", 5},
-	{"net", OPT_NET, "MS", 0, "Simulated time of an all-reduce (default 25)", 5},
+	{"net", OPT_NET, "MS", 0, "Simulated time of an all-reduce, on average (default 25)", 5},
+	{"jitter", OPT_JITTER, "X", 0,
+	 "Simulated: a gradient takes up to this share longer than base (default 0.05)", 5},
+	{"seconds", OPT_SECONDS, "S", 0, "Simulated: end then, if rounds are left", 5},
 	{"target", OPT_TARGET, "PERCENT", 0, "Accuracy to reach (default 95)", 5},
 	{}};
 
@@ -199,6 +210,18 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 	case OPT_POLICY:
 		o->policy = arg;
 		break;
+	case OPT_EXPONENTIAL:
+		o->exponential = true;
+		break;
+	case OPT_FINISH:
+		o->finish = true;
+		break;
+	case OPT_JITTER:
+		o->jitter = number(st, "jitter", arg, 0, 10, false);
+		break;
+	case OPT_SECONDS:
+		o->seconds = number(st, "seconds", arg, 0, 1e6, false);
+		break;
 	case OPT_NET:
 		o->net_ms = number(st, "net", arg, 0, 60000, false);
 		break;
@@ -275,6 +298,7 @@ int main(int argc, char **argv)
 				.linger_s = 30,
 				.policy = "bsp",
 				.net_ms = 25,
+				.jitter = 0.05,
 			},
 		.target = 0.95,
 	};

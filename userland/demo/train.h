@@ -16,6 +16,7 @@
 #include "mlp.h"
 
 #define TRAIN_WORKERS_MAX 64
+#define TRAIN_SLICES	  16 /* times that a worker asks, while it computes, whether its round is over */
 
 /**
  * struct train_opts - from the command line
@@ -29,6 +30,8 @@
  * @base_ms: what a gradient takes to compute; the rest of the time it really
  *	takes is slept
  * @delay_p: probability of a worker being delayed in a round
+ * @exponential: instead, each gradient takes longer by an exponential time of mean @base_ms
+ * @finish: a gradient is finished, also if its round is decided without it
  * @eval: rounds between two tests of the model
  * @out: folder for what is recorded, NULL = nowhere
  * @run: what the progress line calls the run
@@ -36,7 +39,9 @@
  * @aggregator, @job, @token, @token_file: see saina.h
  * @linger_s: how long to wait at the end for workers that lag
  * @policy: for simulating
- * @net_ms: an all-reduce takes this long, for simulating
+ * @net_ms: an all-reduce takes this long on average, for simulating
+ * @jitter: a gradient takes up to this share longer than base_ms, for simulating
+ * @seconds: when a simulation ends before its rounds are over, 0 = never
  */
 struct train_opts {
 	const char *data;
@@ -50,6 +55,7 @@ struct train_opts {
 	bool adam;
 	double base_ms;
 	double delay_p;
+	bool exponential, finish;
 	int eval;
 	const char *out;
 	const char *run;
@@ -59,7 +65,7 @@ struct train_opts {
 	const char *token, *token_file;
 	int linger_s;
 	const char *policy;
-	double net_ms;
+	double net_ms, jitter, seconds;
 };
 
 /**
@@ -92,9 +98,9 @@ void trainer_apply(struct trainer *t, const float *mean);
 double trainer_accuracy(const struct trainer *t, const float *p, struct mlp_work *wk);
 uint32_t trainer_crc(const struct trainer *t);
 
-/* How many times base_ms worker @worker is delayed in round @round, mostly 0:
- * with probability @p uniform in [0.5, 2).  Pure function of its arguments. */
-double train_delay(uint64_t seed, double p, uint32_t round, int worker);
+/* How many times base_ms worker @worker is delayed in round @round: mostly 0, with
+ * probability delay_p uniform in [0.5, 2); or exponential.  Pure function of its arguments. */
+double train_delay(const struct train_opts *o, uint32_t round, int worker);
 
 int train_worker(const struct train_opts *o);
 int train_simulate(const struct train_opts *o);

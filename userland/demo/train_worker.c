@@ -21,8 +21,6 @@
 #include "train_watch.h"
 #include "stop/stop.h"
 
-#define SLICES 16
-
 struct worker {
 	const struct train_opts *o;
 	struct trainer t;
@@ -67,21 +65,21 @@ static int compute(struct worker *w, uint32_t round, double *loss)
 	const struct train_opts *o = w->o;
 	uint64_t begun = now_us(), base = o->base_ms * 1000;
 	double delay;
-	int r = saina_decided(w->s);
+	int r = o->finish ? 0 : saina_decided(w->s);
 
 	if (r)
 		return r < 0 ? r : 0;
 	*loss = trainer_gradient(&w->t, round, o->worker, w->t.g);
-	for (int i = 1; i <= SLICES; i++) {
-		sleep_until(begun + base * i / SLICES);
-		r = saina_decided(w->s);
+	for (int i = o->finish ? TRAIN_SLICES : 1; i <= TRAIN_SLICES; i++) {
+		sleep_until(begun + base * i / TRAIN_SLICES);
+		r = o->finish ? 0 : saina_decided(w->s);
 		if (r) {
 			w->abandoned += r > 0;
 			return r < 0 ? r : 0;
 		}
 	}
 	w->computed++;
-	delay = train_delay(o->seed, o->delay_p, round, o->worker);
+	delay = train_delay(o, round, o->worker);
 	if (delay > 0) {
 		w->delayed++;
 		sleep_until(begun + base + (uint64_t)(base * delay));

@@ -3,6 +3,7 @@
  * A model, its data, and what is done to it round by round.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -97,9 +98,13 @@ uint32_t trainer_crc(const struct trainer *t)
 	return crc32(0, (const unsigned char *)t->p, t->mlp.params * sizeof(*t->p));
 }
 
-double train_delay(uint64_t seed, double p, uint32_t round, int worker)
+double train_delay(const struct train_opts *o, uint32_t round, int worker)
 {
-	if (rng_unit(rng_at(seed, RNG_DELAY, round, worker)) >= p)
+	double u = rng_unit(rng_at(o->seed, RNG_DELAY_LEN, round, worker));
+
+	if (o->exponential)
+		return -log(1 - u);
+	if (rng_unit(rng_at(o->seed, RNG_DELAY, round, worker)) >= o->delay_p)
 		return 0;
-	return 0.5 + 1.5 * rng_unit(rng_at(seed, RNG_DELAY_LEN, round, worker));
+	return 0.5 + 1.5 * u;
 }
