@@ -17,6 +17,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)
 os.environ["SAINA_BUILD"] = tempfile.mkdtemp()		# where results are kept
 sys.path[:0] = [TOP + "/tools/figures", TOP + "/tools/lab"]
 # pylint: disable=wrong-import-position
+import accuracy
+import accuracy_plan
 import fit
 import models
 from lab import BenchError
@@ -72,6 +74,7 @@ class FakeJobs:
         what()
 
 
+MEASURED = "serene,order,timeout,basu"
 HOW: dict = {}
 MADE: list[str] = []
 
@@ -92,7 +95,7 @@ figures.fit.memory_mib = lambda: 4000
 figures.fit.os.cpu_count = lambda: 2
 
 
-def run(*words, **how):
+def run(*words, report_name="figures.json", **how):
     """(exit status, what it said, its JSON, the runs that it made)"""
     HOW.clear()
     HOW.update(how)
@@ -105,7 +108,7 @@ def run(*words, **how):
                 status = figures.main([*words, "--out", out])
             except SystemExit as e:
                 status = e.code
-        path = os.path.join(out, "figures.json")
+        path = os.path.join(out, report_name)
         report = None
         if os.path.exists(path):
             with open(path, encoding="utf-8") as f:
@@ -133,18 +136,18 @@ def run_points():
     point(len(made) == 7 and bar(report, "N = 4")["verdict"] == "MISSED", "--fresh makes all runs again; a value that is off misses its bar", report["bars"])
     status, _, _, made, _ = run("--only", "serene", "--workers", "4", "--iterations", "300", "--seed", "2")
     point(len(made) == 7, "results of another seed are not used", made)
-    status, said, report, made, _ = run("--quick", fail=["N4-bsp"], no_lab=[6])
+    status, said, report, made, _ = run("--quick", "--only", MEASURED, fail=["N4-bsp"], no_lab=[6])
     failed = {r["label"]: r["failed"] for r in report["rows"] if r["failed"]}
     point(status == 3 and len(failed) == 5 and "ended with status 4: no route" in failed["W=2"] and "no lab: no namespaces" in failed["T=0.1 base"] and
           "status 4: no route" in said.split("waiting")[0], "a run that fails is named in the table and by the status", status, failed, said)
     point(sum(r["measured"] is not None for r in report["rows"]) == len(report["rows"]) - 8 and not report["complete"], "the others are made", report["rows"])
-    status, _, report, made, _ = run("--quick")
+    status, _, report, made, _ = run("--quick", "--only", MEASURED)
     point(status == 0 and report["complete"] and set(made) == {"N4-bsp", "bsp", "T0.1", "T0.5"}, "only what failed is made again", made)
 
 
 def refusal_points():
     status, said, report, made, _ = run("--only", "serene,speed")
-    point(status == 2 and '"speed" is none of serene, order, timeout, basu' in said, "an unknown figure is refused with those that there are", said)
+    point(status == 2 and '"speed" is none of serene, order, timeout, basu, accuracy' in said, "an unknown figure is refused with those that there are", said)
     status, said, report, made, _ = run("--only", "serene", "--workers", "65")
     point(status == 1 and not made and "a job has at most 64 workers; what fits: up to 64 workers" in said, "more workers than a job has are refused before anything starts", said)
     status, said, report, made, _ = run("--only", "serene", "--workers", "40", "--base", "10")
@@ -156,8 +159,59 @@ def refusal_points():
         point("100 MiB of memory are free" in str(e) and "up to 8 workers" in str(e), "too many workers for the memory are refused", e)
 
 
+# --- time to accuracy ---------------------------------------------------------------------------
+
+def fake_cell(cell, _digits):
+    """bsp takes 20 s at its best rate, .1, and others half of that at .2; SFCD is HOW's; each seed adds a tenth of a second."""
+    MADE.append(cell.key)
+    if len(MADE) == HOW.get("interrupt"):
+        raise KeyboardInterrupt
+    if HOW.get("fail") and HOW["fail"] in cell.key:
+        raise BenchError("no memory")
+    s = cell.setting
+    least, best = {"bsp": (20, .1), "sfcd": (HOW.get("sfcd", 4), .2)}.get(s.kind, (10, .2))
+    at = []
+    for rate in accuracy_plan.rates(s.optimiser):
+        time = least * max(rate / best, best / rate) + cell.seed / 10 if rate < 1 else None
+        at.append({"rate": rate, "times": {str(t): time for t in accuracy_plan.TARGETS}, "rounds": 400, "seconds": 40, "final": 97 if s.kind == "sfcd" else 96,
+                   "k": 8, "late": 0})
+    return {"rates": at, "took_s": 0}
+
+
+def accuracy_points():
+    text = "run      simulated   0.500 s  round    2  loss  1.0000  accuracy  84.00 %  k 8  late 10.0 %\n" \
+           "run      simulated   1.000 s  round    4  loss -1.0000  accuracy  95.50 %  k 9  late 20.0 %\n"
+    found = accuracy.read("simulated: 9610 parameters\n" + text)
+    point(found == {"times": {"85": 1.0, "90": 1.0, "93": 1.0, "95": 1.0, "96": None}, "rounds": 4, "seconds": 1.0, "final": 89.75, "k": 9, "late": 20.0},
+          "accuracy: the first test at or above a target is its time", found)
+    keys = [c.key for c in accuracy_plan.cells(False, 2)]
+    point(len(set(keys)) == len(keys) and len(keys) == 2 * len(accuracy_plan.settings(False)), "accuracy: each cell of the whole grid has a name of its own")
+    accuracy.make_cell, accuracy.data, accuracy.check_ready = fake_cell, lambda: "", lambda: None
+    words = ("--quick", "--only", "accuracy", "--seeds", "4")
+    status, said, report, made, _ = run(*words, report_name="accuracy.json", interrupt=6)
+    point(status == 130 and not report["complete"] and "the same command goes on" in said, "accuracy: an interrupted run says how it goes on", status, said)
+    done = len(report["rows"])
+    status, said, report, made, files = run(*words, report_name="accuracy.json", sfcd=4)
+    point(status == 0 and report["complete"] and len(made) == len(report["rows"]) - done and done >= 1, "accuracy: only cells that are not kept are made", status, done, made)
+    point({"figure-accuracy.svg", "figure-accuracy.png", "accuracy.txt"} <= set(files), "accuracy: tables and pictures are written", files)
+    best = {b["setting"]["kind"]: b for b in report["best"] if b["setting"]["optimiser"] == "sgd" and b["setting"]["late"] != "residual"}
+    point((best["bsp"]["rate"], best["fixed"]["rate"]) == (.1, .2) and not best["bsp"]["edge"] and abs(best["bsp"]["times"]["95"] - 20.3) < 1e-9,
+          "accuracy: each policy is at its own best rate, with the median of the seeds", best["bsp"])
+    bars = {b["bar"].split(": ", 1)[1]: b for b in report["bars"] if b["bar"].startswith("sgd")}
+    to_bsp = bars["best adaptive to k=16: times faster"]
+    point(to_bsp["verdict"] == "reached" and abs(to_bsp["value"] - 20.3 / 4.3) < 1e-9 and abs(to_bsp["held_out"] - 20.4 / 4.4) < 1e-9,
+          "accuracy: bars are judged by all seeds and by those that chose nothing", to_bsp)
+    point(bars["best adaptive to k=1: times faster"]["verdict"] == "not measured" and bars["its final accuracy to that of k=8: points"]["verdict"] == "reached",
+          "accuracy: what was not trained is not judged", bars)
+    status, _, report, _, _ = run(*words, "--fresh", report_name="accuracy.json", sfcd=15, fail="momentum-bsp")
+    bars = {b["bar"]: b for b in report["bars"] if b["bar"].startswith("sgd")}
+    point(status == 3 and len(report["failed"]) == 4 and not report["complete"], "accuracy: cells that fail are named, and the others are made", status, report["failed"])
+    point(sum(b["verdict"] == "MISSED" for b in bars.values()) == 2, "accuracy: a setting that is too slow misses its bars", bars)
+
+
 try:
     model_points()
+    accuracy_points()
     run_points()
     refusal_points()
 finally:

@@ -44,4 +44,5 @@ $(foreach t,$(notdir $(TOOL_TESTS)),$(call test,$(t),quick,unit,300,$(B)/selftes
 $(call test,tool_test,quick,unit,400,selftests/tool/tool_test.sh)
 $(call test,tool_wireshark,quick,unit,400,selftests/tool/wireshark_test.py)
 $(call test,tool_figures,quick,unit,300,selftests/tool/figures_test.py)
+$(call test,tool_train_sim,quick,unit,120,selftests/tool/train_sim_test.py)
 $(call test,tool_bench,quick,unit,400,selftests/tool/bench_test.py)

@@ -3,13 +3,13 @@
 
 Workers are real processes in namespaces of this machine and their gradients real packets, summed by the
 program on a bridge's ports.  What they compute is emulated: they sleep, for times that are drawn before.
-Beside what is measured is what was published, and what the published models predict.
+Beside what is measured is what was published, and what the published models predict.  The time to
+accuracy (accuracy.py) is simulated.
 """
 
 import argparse
 import os
 import shutil
-import signal
 import sys
 import tempfile
 from dataclasses import replace
@@ -17,7 +17,9 @@ from dataclasses import replace
 sys.dont_write_bytecode = True
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lab"))
 # pylint: disable=wrong-import-position
+import accuracy
 import fit
+import interrupt
 import plan
 import report
 import results
@@ -30,6 +32,7 @@ from progress import Progress
 from workers import Jobs
 
 FAILED = 3		# exit status
+NAMES = [*FIGURES, accuracy.NAME]
 
 
 def listed(names):
@@ -51,12 +54,13 @@ def arguments(argv) -> argparse.Namespace:
         "namespaces on this machine, beside what was published and simulated.  See Documentation/figures.rst.",
         epilog="Finished runs are kept in build/figures, and a run with the same settings goes on from there.  "
         "Exit status: 0; 1: it could not begin; 2: usage; 3: runs failed, they are named; 130: interrupted.")
-    p.add_argument("--quick", action="store_true", help="few and short runs, under 5 minutes (the whole takes under an hour)")
-    p.add_argument("--only", type=listed(FIGURES), default=list(FIGURES), metavar="LIST", help=f"of {', '.join(FIGURES)} (all)")
+    p.add_argument("--quick", action="store_true", help="few and short runs, under 5 minutes (the whole takes some hours)")
+    p.add_argument("--only", type=listed(NAMES), default=NAMES, metavar="LIST", help=f"of {', '.join(NAMES)} (all)")
     p.add_argument("--workers", type=numbers, default=(), metavar="LIST", help="numbers of workers of the figure serene (4,8,16; --quick: 4,8)")
     p.add_argument("--base", type=whole(10, 10000), metavar="MS", help="time that is computed (60; --quick: 40); longer where processors are busy")
     p.add_argument("--iterations", type=whole(10, 100000), metavar="N", help="of a run (1000; --quick: 60)")
     p.add_argument("--seed", type=whole(0, 10 ** 9), default=1, metavar="N", help="of what is drawn (1)")
+    p.add_argument("--seeds", type=whole(1, 1000), metavar="N", help="of the figure accuracy: seeds of each setting (8; --quick: 2)")
     p.add_argument("--fresh", action="store_true", help="make all runs, whether they are kept or not")
     p.add_argument("--out", default="result", metavar="DIR", help="where figures.json, figures.txt and the pictures go (result)")
     return p.parse_args(argv)
@@ -151,14 +155,10 @@ class Figures:
         return [json, txt] + [p for figure in self.values for p in report.draw(self.out, figure, [r for r in rows if r["figure"] == figure])]
 
 
-def interrupted(_signal, _frame):
-    raise KeyboardInterrupt
-
-
-def planned(a: argparse.Namespace) -> dict[str, list[Value]]:
+def planned(a: argparse.Namespace, names: list[str]) -> dict[str, list[Value]]:
     scale = plan.QUICK if a.quick else plan.FULL
     scale = replace(scale, seed=a.seed, base_ms=a.base or scale.base_ms, iterations=a.iterations or scale.iterations)
-    values = {name: FIGURES[name](scale, a.workers) for name in dict.fromkeys(a.only)}
+    values = {name: FIGURES[name](scale, a.workers) for name in dict.fromkeys(names)}
     for run in {r for v in values.values() for r in plan.runs_of(v)}:
         fit.check_here(run.workers, run.base_ms)
     return values
@@ -166,10 +166,20 @@ def planned(a: argparse.Namespace) -> dict[str, list[Value]]:
 
 def main(argv=None) -> int:
     a = arguments(argv)
+    status = 0
+    if lab := [name for name in a.only if name in FIGURES]:
+        status = measure_all(a, lab)
+    if accuracy.NAME in a.only and status in (0, FAILED):
+        status = accuracy.figure(a.out, a.quick, a.seeds, a.fresh) or status
+    return status
+
+
+def measure_all(a: argparse.Namespace, names: list[str]) -> int:
+    """The figures that real workers make."""
     try:
         check_ready()
         os.makedirs(a.out, exist_ok=True)
-        figures = Figures(planned(a), a.out, a.quick)
+        figures = Figures(planned(a, names), a.out, a.quick)
     except (BenchError, OSError) as e:
         print(f"figures: {e}", file=sys.stderr)
         return 1
@@ -178,16 +188,14 @@ def main(argv=None) -> int:
     if figures.made:
         print(f"figures: {len(figures.made)} of {figures.progress.total} runs are kept from before (--fresh makes them again)")
     print(f"figures: {len(figures.todo)} runs, {figures.left()}", flush=True)
-    for s in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
-        signal.signal(s, interrupted)
+    interrupt.catch()
     status = 0
     with tempfile.TemporaryDirectory(prefix="saina-figures-") as folder:
         try:
             figures.make(folder)
         except KeyboardInterrupt:
             status = 130
-        for s in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
-            signal.signal(s, signal.SIG_IGN)
+        interrupt.ignore()
     return finish(figures, status)
 
 

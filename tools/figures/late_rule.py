@@ -3,8 +3,8 @@
 """What becomes of late gradients, by optimiser: time to an accuracy under late=residual, late=drop, and
 between them (half of what is late is kept, and half of that when it is late again), beside bsp.
 
-By simulation (saina-train --simulate): the gradients, the model and the data are the real ones, the clock is
-not.  Every rule has its own best rate from one grid for all; a best one at the grid's edge is marked.
+By simulation (saina-train --simulate) of workers that finish every gradient, as a backward pass in PyTorch does: the
+gradients, the model and the data are the real ones, the clock is not.  Every rule has its own best rate from one grid for all; a best one at the grid's edge is marked.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def lines(path: str) -> list[dict]:
 def train(a: argparse.Namespace, data: str, optimiser: str, rule: str, rate: float, seed: int) -> dict:
     with tempfile.TemporaryDirectory(prefix="saina-late-") as folder:
         run(os.path.join(BUILD, "saina-train"), "--simulate", "--data", data, "--workers", str(a.workers), "--rounds", str(a.rounds),
-            "--hidden", "128", "--rate", repr(rate), "--net", "5", "--seed", str(seed), "--eval", "2", "--progress", "0",
+            "--hidden", "128", "--rate", repr(rate), "--net", "1", "--jitter", "0.01", "--finish", "--seed", str(seed), "--eval", "2", "--progress", "0",
             "--policy", RULES[rule].format(k=a.k), "--out", folder, *OPTIONS[optimiser])
         decided = {r["round"]: int(r["decided_us"]) / 1e6 for r in lines(os.path.join(folder, "worker-0.csv"))}
         tests = [(decided[r["round"]], 100 * float(r["accuracy"])) for r in lines(os.path.join(folder, "accuracy.csv"))]

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Time to accuracy: the settings that are compared.
+
+A setting is a policy for workers with an optimiser and stalls.  Each is trained at every rate of one grid for
+its optimiser, with the same seeds (of the model, the order of the data, the stalls)."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+
+WORKERS = 16
+FIXED = (1, WORKERS // 2, WORKERS)	# numbers of gradients that SAINA's tables compare
+THRESHOLDS = (30, 40, 50, 60, 70)	# s_th, per cent
+COUNTS = ("1", "3", "5", "7", "9", "k")	# c_th
+TARGETS = (85, 90, 93, 95, 96)
+OPTIMISERS = {"sgd": [], "momentum": ["--momentum", "0.9"], "adam": ["--adam"]}
+RATES = {"sgd": (0.0125, 9), "momentum": (0.00125, 11), "adam": (0.0002, 11)}	# least, and how many, each twice the one before
+SERENE, EXPONENTIAL = "serene", "exponential"
+SECONDS = {SERENE: 40, EXPONENTIAL: 80}	# a run trains for so long
+LATE = ("residual", "drop")
+
+
+def rates(optimiser: str) -> list[float]:
+    least, n = RATES[optimiser]
+    return [least * 2 ** i for i in range(n)]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """kind: bsp, fixed, sfcd, dbw, timeout, steps, or probe, which no job can have
+
+    policy: as the simulation has it, without the rule for late gradients; late: that rule, or "" if none can be late
+    finish: workers finish every gradient, as a backward pass in PyTorch does; else they give up when the round is over
+    """
+
+    kind: str
+    policy: str
+    late: str
+    optimiser: str
+    stalls: str = SERENE
+    finish: bool = False
+
+    def text(self) -> str:
+        mark = "," if ":" in self.policy else ":"
+        return self.policy + (f"{mark}late={self.late}" if self.late not in ("", "residual") else "")
+
+    def group(self) -> tuple[str, bool, str]:
+        return self.stalls, self.finish, self.optimiser
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A setting with one seed, at each rate: what is made at a time, and kept.  What it depends on is in spec()."""
+
+    setting: Setting
+    seed: int
+    rounds: int = 100000		# no limit: seconds end it
+    base_ms: float = 100
+    net_ms: float = 1
+    jitter: float = 0.01
+    batch: int = 24
+    hidden: int = 128
+    eval: int = 2
+
+    figure = "accuracy"
+
+    @property
+    def key(self) -> str:
+        s = self.setting
+        words = (s.stalls, "finish" if s.finish else "", s.optimiser, s.text().replace(":", "-").replace("=", "").replace(",", "-"), f"s{self.seed}")
+        return "-".join(filter(None, words))
+
+    def spec(self) -> dict:
+        return {**asdict(self), "workers": WORKERS, "rates": rates(self.setting.optimiser), "seconds": SECONDS[self.setting.stalls],
+                "targets": TARGETS}
+
+    def options(self, rate: float) -> list[str]:
+        s = self.setting
+        return ["--simulate", "--workers", str(WORKERS), "--rounds", str(self.rounds), "--seconds", str(SECONDS[s.stalls]), "--hidden", str(self.hidden),
+                "--batch", str(self.batch), "--base", str(self.base_ms), "--net", str(self.net_ms), "--jitter", str(self.jitter), "--eval", str(self.eval),
+                "--seed", str(self.seed), "--progress", "0", "--rate", repr(rate), "--policy", s.text(),
+                *OPTIMISERS[s.optimiser], *(["--finish"] if s.finish else []), *(["--exponential"] if s.stalls == EXPONENTIAL else [])]
+
+
+def sfcd(k0: int, s_th: float, c_th: str) -> str:
+    return f"sfcd:k0={k0},sth={s_th / 100:g},cth={c_th}"
+
+
+def saina() -> list[str]:
+    """The settings of SAINA's tables, from k = 1 on."""
+    return list(dict.fromkeys([*(sfcd(1, s, "5") for s in THRESHOLDS), *(sfcd(1, 50, c) for c in COUNTS)]))
+
+
+def both(kind: str, policies: list[str], optimiser: str) -> Iterator[Setting]:
+    for p in policies:
+        for late in LATE:
+            yield Setting(kind, p, late, optimiser)
+
+
+def fixed(*ks: int) -> list[str]:
+    return [f"fastest:k={k}" for k in ks]
+
+
+def main_settings(o: str) -> list[Setting]:
+    """All policies."""
+    half = WORKERS // 2
+    return [
+        Setting("bsp", "bsp", "", o),
+        *both("fixed", fixed(8, 1, 12, 14, 15, 4, 2), o),
+        *both("sfcd", saina(), o),
+        *both("sfcd", [sfcd(1, s, c) for s in (10, 20, 25, 35, 45) for c in ("1", "5")], o),
+        *both("sfcd", [sfcd(half, s, c) for s in (30, 35, 40, 45, 50) for c in ("1", "5")], o),
+        *both("dbw", [f"external:k0={WORKERS},noise={n}" for n in (4, 16, 64)], o),
+        *both("timeout", [f"timeout:{t}ms,kmin={half}" for t in (5, 10, 25, 50)], o),
+        *(Setting("steps", p, "", o) for p in ("ssp:1", "ssp:4", "ssp:10", "asp", "grouped:g=2", "grouped:g=4", "grouped:g=8")),
+    ]
+
+
+def short_settings(o: str, *ks: int) -> list[Setting]:
+    half = WORKERS // 2
+    return [
+        Setting("bsp", "bsp", "", o),
+        *both("fixed", fixed(*ks), o),
+        *both("sfcd", [*(sfcd(1, s, "5") for s in (10, 20, 30, 40)), *(sfcd(half, s, "5") for s in (35, 40, 45))], o),
+        *both("dbw", [f"external:k0={WORKERS},noise=16"], o),
+        *both("timeout", [f"timeout:10ms,kmin={half}"], o),
+    ]
+
+
+def probes(o: str, k: int) -> list[Setting]:
+    """What a gain is made of: late gradients without staleness, in larger steps and in steps of the same size."""
+    return [Setting("probe", f"fastest:k={k}{mean}", "fresh", o) for mean in ("", ",mean=all")]
+
+
+def settings(quick: bool) -> list[Setting]:
+    if quick:
+        return [s for o in ("sgd", "momentum") for s in (Setting("bsp", "bsp", "", o), *both("fixed", fixed(8), o),
+                                                         Setting("sfcd", sfcd(8, 40, "5"), "drop", o))]
+    found = []
+    for o in "sgd", "momentum":
+        found += main_settings(o)
+        found += probes(o, 8)
+        found += [replace(s, finish=True) for s in (*short_settings(o, 1, 8, 12, 14), *probes(o, 8)) if s.kind != "bsp"]
+        found += [replace(s, stalls=EXPONENTIAL) for s in (*short_settings(o, 1, 2, 4, 8, 12), Setting("steps", "asp", "", o))]
+    found += short_settings("adam", 1, 8, 12)
+    return list(dict.fromkeys(found))
+
+
+def cells(quick: bool, seeds: int) -> list[Cell]:
+    """Seed by seed, so that what is there is comparable at any time."""
+    return [Cell(s, seed) for seed in range(1, seeds + 1) for s in settings(quick)]
