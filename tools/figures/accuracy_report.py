@@ -211,7 +211,9 @@ def verdict(value: float | None, held: float | None, least: float, strict: bool)
         return x is not None and (x > least if strict else x >= least)
     if value is None:
         return "not measured"
-    return "reached" if good(value) and good(held) else "MISSED" if not good(value) else "MISSED by other seeds"
+    if not good(value):
+        return "MISSED"
+    return "incomplete" if held is None else "reached" if good(held) else "MISSED by other seeds"
 
 
 def judge(made: dict[Cell, dict]) -> list[dict]:
