@@ -21,10 +21,10 @@
 /* @workers workers, all of whose gradients arrive in bucket @b. */
 static struct dbw all_in(unsigned int workers, int b)
 {
-	struct dbw d = { .workers = workers, .k = workers, .noise = workers, .rounds = 100 };
+	struct dbw d = { .k = workers, .noise = workers, .arrivals = { .workers = workers, .rounds = 100 } };
 
 	for (unsigned int w = 0; w < workers; w++)
-		d.late[w][b] = 100;
+		d.arrivals.late[w][b] = 100;
 	return d;
 }
 
@@ -40,7 +40,7 @@ static void uniform(void **state)
 	for (unsigned int n = 1; n <= 64; n = 2 * n + (n == 4)) {
 		struct dbw d = all_in(n, BUCKET);
 
-		d.round_us = 40000 + FROM + WIDTH * n / (n + 1);
+		d.arrivals.round_us = 40000 + FROM + WIDTH * n / (n + 1);
 		for (unsigned int k = 1; k <= n; k++)
 			near(dbw_round_us(&d, k), 40000 + FROM + WIDTH * k / (n + 1), 0.002);
 	}
@@ -50,7 +50,7 @@ static void at_once(void **state)
 {
 	struct dbw d = all_in(8, 0);
 
-	d.round_us = 5000;
+	d.arrivals.round_us = 5000;
 	for (unsigned int k = 1; k <= 8; k++) {
 		near(dbw_round_us(&d, k), 5000, 0.001);
 		d.k = k;
@@ -66,14 +66,14 @@ static void one_late(void **state)
 {
 	struct dbw d = all_in(8, 0);
 
-	memset(d.late[5], 0, sizeof(d.late[5]));
-	d.late[5][BUCKET] = 100;
-	d.round_us = 4000 + FROM + WIDTH / 2;
+	memset(d.arrivals.late[5], 0, sizeof(d.arrivals.late[5]));
+	d.arrivals.late[5][BUCKET] = 100;
+	d.arrivals.round_us = 4000 + FROM + WIDTH / 2;
 	near(dbw_round_us(&d, 7), 4000, 0.01);
 	assert_int_equal(dbw_choose(&d), 7);
 	/* a lower k does not rise to 8 either */
 	d.k = 6;
-	d.round_us = 4000;
+	d.arrivals.round_us = 4000;
 	assert_int_equal(dbw_choose(&d), 7);
 }
 
@@ -82,9 +82,9 @@ static void absent(void **state)
 {
 	struct dbw d = all_in(4, 0);
 
-	memset(d.late[0], 0, sizeof(d.late[0]));
+	memset(d.arrivals.late[0], 0, sizeof(d.arrivals.late[0]));
 	d.k = 3;
-	d.round_us = 20000;
+	d.arrivals.round_us = 20000;
 	near(dbw_round_us(&d, 3), 20000, 0.001);
 	near(dbw_round_us(&d, 4), 40000, 0.05);
 	assert_int_equal(dbw_choose(&d), 3);
@@ -95,7 +95,7 @@ static void noise(void **state)
 {
 	struct dbw d = all_in(8, BUCKET);
 
-	d.round_us = FROM + WIDTH * 8 / 9;
+	d.arrivals.round_us = FROM + WIDTH * 8 / 9;
 	d.noise = 0.001;
 	assert_int_equal(dbw_choose(&d), 1);
 	d.noise = 1e6;
@@ -107,10 +107,10 @@ static void steady(void **state)
 	struct dbw d = all_in(8, 0);
 
 	/* 8 would be better than 7, but by less than GAIN_MIN because rounds get a little longer */
-	memset(d.late[5], 0, sizeof(d.late[5]));
-	d.late[5][11] = 100;		/* 1024 to 2047 microseconds */
+	memset(d.arrivals.late[5], 0, sizeof(d.arrivals.late[5]));
+	d.arrivals.late[5][11] = 100;		/* 1024 to 2047 microseconds */
 	d.k = 7;
-	d.round_us = 40000;
+	d.arrivals.round_us = 40000;
 	assert_int_equal(dbw_choose(&d), 7);
 }
 

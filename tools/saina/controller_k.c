@@ -31,7 +31,7 @@ static void print_choice(const struct dbw *d, const struct saina_job_attrs *job,
 	out_uint("round", "round %" PRIu64 ":", job->round);
 	out_uint("from", " k %" PRIu64, d->k);
 	out_uint("k", " -> %" PRIu64 ",", best);
-	out_float("round_ms", " rounds of %.3f ms", d->round_us / 1000);
+	out_float("round_ms", " rounds of %.3f ms", d->arrivals.round_us / 1000);
 	out_float("predicted_ms", " -> %.3f ms", dbw_round_us(d, best) / 1000);
 	out_flag("trial", " (a trial)", trial);
 	out_text("\n");
@@ -47,15 +47,15 @@ static bool measure(struct dbw *d, struct controller *c, const struct saina_job_
 
 	if (same && job->round - c->k.round < ROUNDS_MIN)
 		return false;
-	d->rounds = job->round - c->k.round;
-	d->round_us = (now - c->t) * 1e6 / d->rounds;
+	d->arrivals.rounds = job->round - c->k.round;
+	d->arrivals.round_us = (now - c->t) * 1e6 / d->arrivals.rounds;
 	for (size_t i = 0; i < n; i++) {
 		struct saina_worker_attrs *old = &c->worker[w[i].id];
 		bool alive = worker_is_alive(&w[i]);
 
 		for (int h = 0; alive && h < SAINA_ARRIVAL_BUCKETS; h++)
-			d->late[d->workers][h] = (double)w[i].arrival_hist[h] - old->arrival_hist[h];
-		d->workers += alive;
+			d->arrivals.late[d->arrivals.workers][h] = (double)w[i].arrival_hist[h] - old->arrival_hist[h];
+		d->arrivals.workers += alive;
 		same &= !alive || old->session == w[i].session;
 		*old = w[i];
 	}
@@ -70,10 +70,10 @@ static bool skips_rounds(const struct dbw *d)
 {
 	double n = 0;
 
-	for (unsigned int w = 0; w < d->workers; w++)
+	for (unsigned int w = 0; w < d->arrivals.workers; w++)
 		for (int b = 0; b < SAINA_ARRIVAL_BUCKETS; b++)
-			n += d->late[w][b];
-	return n < 0.95 * d->rounds * d->workers;
+			n += d->arrivals.late[w][b];
+	return n < 0.95 * d->arrivals.rounds * d->arrivals.workers;
 }
 
 static void end_trial(struct controller *c)
@@ -91,16 +91,16 @@ int controller_k(struct controller *c, const struct saina_job_attrs *job,
 	bool trial;
 	int ret;
 
-	if (!d.k || !measure(&d, c, job, w, n) || d.k > d.workers)
+	if (!d.k || !measure(&d, c, job, w, n) || d.k > d.arrivals.workers)
 		return 0;
 	best = dbw_choose(&d);
 	end_trial(c);
-	trial = best == d.k && best < d.workers && c->t >= c->k.next_trial && skips_rounds(&d);
+	trial = best == d.k && best < d.arrivals.workers && c->t >= c->k.next_trial && skips_rounds(&d);
 	if (trial) {
 		c->k.trial = c->t;
 		best++;
 	} else if (best != d.k) {
-		c->k.next_trial = c->t + TRIAL_INTERVAL * ROUNDS_MIN * d.round_us / 1e6;
+		c->k.next_trial = c->t + TRIAL_INTERVAL * ROUNDS_MIN * d.arrivals.round_us / 1e6;
 	}
 	if (best == d.k)
 		return 0;

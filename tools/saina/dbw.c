@@ -7,53 +7,50 @@
 #define GAIN_MIN     1.05	/* minimum gain in speed for another k */
 
 /* Share of the gradients of worker @w that have arrived @t microseconds after the first one. */
-static double arrived_share(const struct dbw *d, unsigned int w, double t)
+static double arrived_share(const struct arrivals *a, unsigned int w, double t)
 {
-	double n = 0, all = 0;
+	double n = 0, all = arrivals_of(a, w);
 
+	/* gradients that never came count as arrived at the end of the round */
+	if (t >= a->round_us)
+		return 1;
 	for (int b = 0; b < SAINA_ARRIVAL_BUCKETS; b++) {
 		double from = b ? saina_arrival_end_us(b - 1) : 0, to = saina_arrival_end_us(b);
 
-		all += d->late[w][b];
-		n += d->late[w][b];
+		n += a->late[w][b];
 		if (b && t < to)
-			n -= d->late[w][b] * (t > from ? (to - t) / (to - from) : 1);
+			n -= a->late[w][b] * (t > from ? (to - t) / (to - from) : 1);
 	}
-	/* gradients that never came count as arrived at the end of the round */
-	return t >= d->round_us ? 1 : n / (all > d->rounds ? all : d->rounds);
+	return n / (all > a->rounds ? all : a->rounds);
 }
 
-/* p[n]: probability that n gradients have arrived at @t (Poisson-binomial distribution). */
-static void count_distribution(const struct dbw *d, double t, double *p)
+/* p[n]: probability that n gradients have arrived at @t. */
+static void count_distribution(const struct arrivals *a, double t, double *p)
 {
-	memset(p, 0, (d->workers + 1) * sizeof(*p));
-	p[0] = 1;
-	for (unsigned int w = 0; w < d->workers; w++) {
-		double q = arrived_share(d, w, t);
+	double share[SAINA_WORKERS_MAX];
 
-		for (unsigned int n = w + 1; n; n--)
-			p[n] = p[n] * (1 - q) + p[n - 1] * q;
-		p[0] *= 1 - q;
-	}
+	for (unsigned int w = 0; w < a->workers; w++)
+		share[w] = arrived_share(a, w, t);
+	arrivals_distribution(a->workers, share, p);
 }
 
 /*
  * late[k]: mean time from the first gradient to the k-th, microseconds. It is the integral over
  * time of the probability that fewer than k have arrived.
  */
-static void mean_lateness(const struct dbw *d, double *late)
+static void mean_lateness(const struct arrivals *a, double *late)
 {
 	double p[SAINA_WORKERS_MAX + 1], from = 0;
 
-	memset(late, 0, (d->workers + 1) * sizeof(*late));
+	memset(late, 0, (a->workers + 1) * sizeof(*late));
 	for (int b = 0; b < SAINA_ARRIVAL_BUCKETS; b++) {
 		double to = saina_arrival_end_us(b), step = (to - from) / BUCKET_STEPS;
 
 		for (int i = 0; i < BUCKET_STEPS; i++) {
 			double fewer = 0;
 
-			count_distribution(d, from + (i + 0.5) * step, p);
-			for (unsigned int k = 1; k <= d->workers; k++) {
+			count_distribution(a, from + (i + 0.5) * step, p);
+			for (unsigned int k = 1; k <= a->workers; k++) {
 				fewer += p[k - 1];
 				late[k] += step * fewer;
 			}
@@ -66,7 +63,7 @@ static void mean_lateness(const struct dbw *d, double *late)
 static double predict_round_us(const struct dbw *d, const double *late, unsigned int k)
 {
 	/* the part of a round before its first gradient and after its last */
-	double rest = d->round_us - late[d->k];
+	double rest = d->arrivals.round_us - late[d->k];
 
 	return (rest > 0 ? rest : 0) + late[k];
 }
@@ -75,7 +72,7 @@ double dbw_round_us(const struct dbw *d, unsigned int k)
 {
 	double late[SAINA_WORKERS_MAX + 1];
 
-	mean_lateness(d, late);
+	mean_lateness(&d->arrivals, late);
 	return predict_round_us(d, late, k);
 }
 
@@ -84,12 +81,12 @@ unsigned int dbw_choose(const struct dbw *d)
 	double late[SAINA_WORKERS_MAX + 1], speed[SAINA_WORKERS_MAX + 1] = { 0 }, most;
 	unsigned int best = d->k;
 
-	mean_lateness(d, late);
+	mean_lateness(&d->arrivals, late);
 	/* training progress per microsecond */
-	for (unsigned int k = 1; k <= d->workers; k++)
-		speed[k] = k / (k + d->noise) / (predict_round_us(d, late, k) + 1);
+	for (unsigned int k = 1; k <= d->arrivals.workers; k++)
+		speed[k] = arrivals_gain(k, d->noise) / (predict_round_us(d, late, k) + 1);
 	most = GAIN_MIN * speed[d->k];
-	for (unsigned int k = 1; k <= d->workers; k++) {
+	for (unsigned int k = 1; k <= d->arrivals.workers; k++) {
 		if (speed[k] > most) {
 			most = speed[k];
 			best = k;
