@@ -32,6 +32,8 @@ $(call test,net/swaps,full,host,600,selftests/net/swaps.sh)
 $(call test,net/swaps-tc,full,host,600,env SAINA_TEST_HOOK=tc selftests/net/swaps.sh)
 # k that goes down again: gradient descent with a learning rate that drops.
 $(call test,net/sfcd_down,full,host,600,selftests/net/sfcd_down.sh)
+# A controller that measures for a minute.
+$(call test,net/deadline,full,host,400,selftests/net/deadline.sh)
 # It waits for time-outs.
 $(call test,net/hung,full,host,400,selftests/net/hung.sh)
 # The Python package, with numpy arrays and with torch tensors.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina policy control - a controller of jobs with policy external or grouped.
+ * saina policy control - a controller of jobs with policy external, timeout or grouped.
  *
  * Other programs can do the same: send JOB_SET with k-set, or with a policy, and with controller,
  * so that an event reports the end of the controller.
@@ -21,10 +21,12 @@ static int run_policy(struct controller *c, const struct saina_job_attrs *job,
 	switch (job->policy.mode) {
 	case SAINA_POLICY_EXTERNAL:
 		return job->state == SAINA_JOB_RUNNING ? controller_k(c, job, w, n) : 0;
+	case SAINA_POLICY_TIMEOUT:
+		return job->state == SAINA_JOB_RUNNING ? controller_deadline(c, job, w, n) : 0;
 	case SAINA_POLICY_GROUPED:
 		return job->state == SAINA_JOB_RUNNING ? controller_groups(c, job, w, n) : 0;
 	}
-	fprintf(stderr, "saina: job %s has policy %s, which needs no controller: `saina job set %s policy external:k0=%u' or `... grouped:g=1' first\n",
+	fprintf(stderr, "saina: job %s has policy %s, which needs no controller: `saina job set %s policy external:k0=%u', `... timeout:10ms' or `... grouped:g=1' first\n",
 		job->name, policy_name(&job->policy), job->name, job->workers);
 	return EXIT_FAILURE;
 }
@@ -33,11 +35,13 @@ static int run_policy(struct controller *c, const struct saina_job_attrs *job,
 static int check_options(const struct controller *c, const struct saina_job_attrs *job)
 {
 	bool grouped = job->policy.mode == SAINA_POLICY_GROUPED;
+	bool rounds = job->policy.mode == SAINA_POLICY_EXTERNAL || job->policy.mode == SAINA_POLICY_TIMEOUT;
 
-	if (!(grouped ? c->noise > 0 : job->policy.mode == SAINA_POLICY_EXTERNAL && c->most))
+	if (!(grouped ? c->noise > 0 : rounds && c->most))
 		return 0;
-	fprintf(stderr, "saina: %s is for policy %s; that of job %s is %s\n", grouped ? "noise" : "groups",
-		grouped ? "external" : "grouped", job->name, policy_name(&job->policy));
+	fprintf(stderr, "saina: %s; that of job %s is %s\n",
+		grouped ? "noise is for policies external and timeout" : "groups is for policy grouped", job->name,
+		policy_name(&job->policy));
 	return EXIT_FAILURE;
 }
 
@@ -81,7 +85,7 @@ static int run_controller(const struct tool *t, const struct saina_job_attrs *na
 	ret = ret ?: controller_set(c->ctl, which.id, 0, true);
 	if (ret)
 		return ret;
-	fprintf(stderr, "saina: controlling job %u; Ctrl-C ends it, k and groups stay\n", which.id);
+	fprintf(stderr, "saina: controlling job %u; Ctrl-C ends it, what it has set stays\n", which.id);
 	out_stream(t->mode);
 	while (!ret && !stop_requested()) {
 		ret = poll_job(c, &which);

@@ -9,7 +9,6 @@
 #include "controller_policy.h"
 #include "dbw.h"
 
-#define ROUNDS_MIN     20 /* rounds needed for a measurement */
 #define TRIAL_INTERVAL 20 /* trials take at most 1/TRIAL_INTERVAL of the time */
 
 int controller_set(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there)
@@ -38,42 +37,14 @@ static void print_choice(const struct dbw *d, const struct saina_job_attrs *job,
 	out_close();
 }
 
-/* Computes the difference to the last measurement in @d; false if it has too few rounds. */
-static bool measure(struct dbw *d, struct controller *c, const struct saina_job_attrs *job,
-		    const struct saina_worker_attrs *w, size_t n)
-{
-	double now = monotonic_seconds();
-	bool same = c->t > 0 && c->generation == job->generation && job->round >= c->k.round;
-
-	if (same && job->round - c->k.round < ROUNDS_MIN)
-		return false;
-	d->arrivals.rounds = job->round - c->k.round;
-	d->arrivals.round_us = (now - c->t) * 1e6 / d->arrivals.rounds;
-	for (size_t i = 0; i < n; i++) {
-		struct saina_worker_attrs *old = &c->worker[w[i].id];
-		bool alive = worker_is_alive(&w[i]);
-
-		for (int h = 0; alive && h < SAINA_ARRIVAL_BUCKETS; h++)
-			d->arrivals.late[d->arrivals.workers][h] = (double)w[i].arrival_hist[h] - old->arrival_hist[h];
-		d->arrivals.workers += alive;
-		same &= !alive || old->session == w[i].session;
-		*old = w[i];
-	}
-	c->t = now;
-	c->generation = job->generation;
-	c->k.round = job->round;
-	return same;
-}
-
 /* Do workers skip rounds? */
-static bool skips_rounds(const struct dbw *d)
+static bool skips_rounds(const struct arrivals *a)
 {
 	double n = 0;
 
-	for (unsigned int w = 0; w < d->arrivals.workers; w++)
-		for (int b = 0; b < SAINA_ARRIVAL_BUCKETS; b++)
-			n += d->arrivals.late[w][b];
-	return n < 0.95 * d->arrivals.rounds * d->arrivals.workers;
+	for (unsigned int w = 0; w < a->workers; w++)
+		n += arrivals_of(a, w);
+	return n < 0.95 * a->rounds * a->workers;
 }
 
 static void end_trial(struct controller *c)
@@ -91,16 +62,16 @@ int controller_k(struct controller *c, const struct saina_job_attrs *job,
 	bool trial;
 	int ret;
 
-	if (!d.k || !measure(&d, c, job, w, n) || d.k > d.arrivals.workers)
+	if (!d.k || controller_measure(c, job, w, n, &d.arrivals) != MEASURED || d.k > d.arrivals.workers)
 		return 0;
 	best = dbw_choose(&d);
 	end_trial(c);
-	trial = best == d.k && best < d.arrivals.workers && c->t >= c->k.next_trial && skips_rounds(&d);
+	trial = best == d.k && best < d.arrivals.workers && c->t >= c->k.next_trial && skips_rounds(&d.arrivals);
 	if (trial) {
 		c->k.trial = c->t;
 		best++;
 	} else if (best != d.k) {
-		c->k.next_trial = c->t + TRIAL_INTERVAL * ROUNDS_MIN * d.arrivals.round_us / 1e6;
+		c->k.next_trial = c->t + TRIAL_INTERVAL * CONTROLLER_ROUNDS_MIN * d.arrivals.round_us / 1e6;
 	}
 	if (best == d.k)
 		return 0;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A controller of a job: controller.c has the loop, controller_k.c and controller_groups.c what it
- * does for each policy.
+ * A controller of a job: controller.c has the loop, controller_k.c, controller_deadline.c and
+ * controller_groups.c what it does for each policy.
  */
 #ifndef SAINA_CONTROLLER_POLICY_H
 #define SAINA_CONTROLLER_POLICY_H
 
 #include <time.h>
 
+#include "deadline.h"
 #include "tool.h"
+
+#define CONTROLLER_ROUNDS_MIN 20	/* rounds needed for a measurement */
 
 /**
  * struct controller - a controller of a job and its last measurement
@@ -18,11 +21,14 @@
  * @t: time of the measurement, seconds; 0: there is none of the policy in force
  * @generation: of the job at that time
  * @worker: at that time, by number
+ * @round: of the job at that time
  * @k: policy external
- *	@k.round: of the job at that time
  *	@k.trial: start of the running trial, 0: none. Gradients that workers skip because the
  *		round is over have no lateness, so k is raised by one from time to time to measure it
  *	@k.next_trial: earliest start of the next trial
+ * @deadline: policy timeout
+ *	@deadline.d: what is known of the workers @deadline.who
+ *	@deadline.complained: a sentence has said why nothing is set
  * @groups: policy grouped
  *	@groups.seq: number of the policy at that time
  *	@groups.looks: consecutive measurements with the same stragglers
@@ -33,12 +39,16 @@ struct controller {
 	double noise;
 	unsigned int most;
 	double t;
-	__u32 generation;
+	__u32 generation, round;
 	struct saina_worker_attrs worker[SAINA_WORKERS_MAX];
 	struct {
-		__u32 round;
 		double trial, next_trial;
 	} k;
+	struct {
+		struct deadline d;
+		__u64 who;
+		bool complained;
+	} deadline;
 	struct {
 		__u32 seq;
 		unsigned int looks;
@@ -65,12 +75,23 @@ static inline bool worker_is_alive(const struct saina_worker_attrs *w)
  */
 int controller_set(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there);
 
+enum measured { MEASURED_TOO_FEW, MEASURED_FIRST, MEASURED };
+
+/*
+ * Computes the difference to the last measurement, of a job with rounds. MEASURED_TOO_FEW: too
+ * early, the last one stays. MEASURED_FIRST: there was none that can be compared; @a is of no use.
+ */
+enum measured controller_measure(struct controller *c, const struct saina_job_attrs *job,
+				 const struct saina_worker_attrs *w, size_t n, struct arrivals *a);
+
 /*
  * Measure a running job with this policy and its @n workers @w, and change the policy if that makes
  * it faster. Return the exit status, 0 to go on.
  */
 int controller_k(struct controller *c, const struct saina_job_attrs *job,
 		 const struct saina_worker_attrs *w, size_t n);
+int controller_deadline(struct controller *c, const struct saina_job_attrs *job,
+			const struct saina_worker_attrs *w, size_t n);
 int controller_groups(struct controller *c, const struct saina_job_attrs *job,
 		      const struct saina_worker_attrs *w, size_t n);
 

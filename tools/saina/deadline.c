@@ -98,12 +98,15 @@ static int bucket_of(double us)
 	return b;
 }
 
-/* Mean time from the first gradient to the end of the round, T being the end of bucket @t. */
-static double mean_end_us(const struct model *m, unsigned int workers, int t, unsigned int k_min)
+/*
+ * Mean time from the first gradient to the end of the round, T being the end of bucket @t, as far
+ * as it is before the end of bucket @last.
+ */
+static double mean_end_us(const struct model *m, unsigned int workers, int t, unsigned int k_min, int last)
 {
 	double us = 0;
 
-	for (int b = 0; b < SAINA_ARRIVAL_BUCKETS; b++)
+	for (int b = 0; b <= last; b++)
 		us += m->wait_us[b][b <= t ? workers : k_min];
 	return us;
 }
@@ -113,7 +116,7 @@ static struct deadline_choice expect(const struct deadline *d, const struct mode
 	struct deadline_choice c = { .set = { saina_arrival_end_us(t), k_min } };
 	double gain = 0;
 
-	c.round_us = d->rest_us + mean_end_us(m, d->workers, t, k_min);
+	c.round_us = d->rest_us + mean_end_us(m, d->workers, t, k_min, SAINA_ARRIVAL_BUCKETS - 1);
 	for (unsigned int n = 0; n <= d->workers; n++) {
 		unsigned int in = n > k_min ? n : k_min;
 
@@ -162,10 +165,22 @@ static void add_missed(struct deadline *d, const struct model *m, unsigned int w
 	}
 }
 
+/* That of T, or the last one in which a gradient came. */
+static int last_bucket(const struct deadline *d)
+{
+	int last = bucket_of(d->set.timeout_us);
+
+	for (unsigned int w = 0; w < d->workers; w++)
+		for (int b = last + 1; b < SAINA_ARRIVAL_BUCKETS; b++)
+			if (d->came[w][b] > 0.01)
+				last = b;
+	return last;
+}
+
 void deadline_observe(struct deadline *d, const struct arrivals *a)
 {
 	double keep = a->rounds < MEMORY ? (MEMORY - a->rounds) / MEMORY : 0;
-	double waited_us;
+	double rest_us;
 	struct model m;
 
 	model_init(&m, d);
@@ -181,10 +196,11 @@ void deadline_observe(struct deadline *d, const struct arrivals *a)
 	}
 	d->rounds = keep * d->rounds;
 	model_init(&m, d);
-	waited_us = a->round_us - mean_end_us(&m, d->workers, bucket_of(d->set.timeout_us), d->set.k_min);
-	if (waited_us < 0)
-		waited_us = 0;
-	d->rest_us = (d->rounds * d->rest_us + a->rounds * waited_us) / (d->rounds + a->rounds);
+	/* no round has waited longer than for the latest gradient that came */
+	rest_us = a->round_us - mean_end_us(&m, d->workers, bucket_of(d->set.timeout_us), d->set.k_min, last_bucket(d));
+	if (rest_us < 0)
+		rest_us = 0;
+	d->rest_us = (d->rounds * d->rest_us + a->rounds * rest_us) / (d->rounds + a->rounds);
 	d->rounds += a->rounds;
 	d->elapsed_us += a->rounds * a->round_us;
 }
