@@ -59,7 +59,7 @@ PATTERNS = ("none", "serene", "slow", "tail", "periods", "change")
 
 def rules(a: argparse.Namespace) -> dict[str, str]:
     hand = f"timeout:{a.base * 100}us,kmin={a.workers // 2},late=drop"
-    fixed = {f"k={k}": f"fastest:k={k},late=drop" for k in range(a.workers // 2, a.workers)}
+    fixed = {f"k={k}": f"fastest:k={k},late=drop" for k in range(max(a.workers - a.fixed, 1), a.workers)}
     return {**fixed, "bsp": "bsp", "hand T": hand, "deadline": hand}
 
 
@@ -144,6 +144,7 @@ def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="tools/figures/deadline.py", description="Gradients per time under a time-out that sets itself, one set by "
                                 "hand, BSP and fixed numbers of workers.  See Documentation/policies.rst, section 9.")
     p.add_argument("--workers", type=whole(2, 64), default=8, metavar="N", help="2 to 64 (8)")
+    p.add_argument("--fixed", type=whole(1, 63), default=4, metavar="N", help="numbers of workers below all that are tried as k (4)")
     p.add_argument("--base", type=whole(10, 10000), default=60, metavar="MS", help="time that is computed (60)")
     p.add_argument("--rounds", type=whole(60, 100000), default=600, metavar="N", help="of a run (600)")
     p.add_argument("--seed", type=whole(0, 10 ** 9), default=1, metavar="N", help="of the stalls (1)")
