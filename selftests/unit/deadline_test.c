@@ -40,6 +40,8 @@ static void at_once(void **state)
 {
 	struct deadline d = job(8, 8);
 
+	/* a kmin of before a worker left */
+	d.set.k_min = 9;
 	observe(&d, 8, 0, 0, 5000);
 	assert_int_equal(lround(deadline_choose(&d).count), 8);
 	assert_float_equal(deadline_expect(&d, d.set).round_us, 5000, 10);

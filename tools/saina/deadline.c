@@ -98,6 +98,12 @@ static int bucket_of(double us)
 	return b;
 }
 
+/* A round waits for no more than the live workers. */
+static unsigned int k_min_of(const struct deadline *d)
+{
+	return d->set.k_min < d->workers ? d->set.k_min : d->workers;
+}
+
 /*
  * Mean time from the first gradient to the end of the round, T being the end of bucket @t, as far
  * as it is before the end of bucket @last.
@@ -158,7 +164,7 @@ static void add_missed(struct deadline *d, const struct model *m, unsigned int w
 	double open = 1;
 
 	for (int b = t; b < SAINA_ARRIVAL_BUCKETS; b++) {
-		double then = b == SAINA_ARRIVAL_BUCKETS - 1 || !d->rounds ? 0 : open_share(m, b, d->set.k_min);
+		double then = b == SAINA_ARRIVAL_BUCKETS - 1 || !d->rounds ? 0 : open_share(m, b, k_min_of(d));
 
 		d->missed[w][b] += n * (open - then);
 		open = then;
@@ -197,7 +203,7 @@ void deadline_observe(struct deadline *d, const struct arrivals *a)
 	d->rounds = keep * d->rounds;
 	model_init(&m, d);
 	/* no round has waited longer than for the latest gradient that came */
-	rest_us = a->round_us - mean_end_us(&m, d->workers, bucket_of(d->set.timeout_us), d->set.k_min, last_bucket(d));
+	rest_us = a->round_us - mean_end_us(&m, d->workers, bucket_of(d->set.timeout_us), k_min_of(d), last_bucket(d));
 	if (rest_us < 0)
 		rest_us = 0;
 	d->rest_us = (d->rounds * d->rest_us + a->rounds * rest_us) / (d->rounds + a->rounds);
@@ -263,12 +269,12 @@ struct deadline_choice deadline_choose(struct deadline *d)
 	}
 	model_init(&m, d);
 	best = best_setting(d, &m);
-	now = expect(d, &m, bucket_of(d->set.timeout_us), d->set.k_min);
+	now = expect(d, &m, bucket_of(d->set.timeout_us), k_min_of(d));
 	now.set = d->set;
 	if (best.rate >= GAIN_MIN * now.rate) {
 		now = best;
 	} else if (trial_is_due(d, &now)) {
-		now = expect(d, &m, trial_bucket(d, &now), d->set.k_min);
+		now = expect(d, &m, trial_bucket(d, &now), k_min_of(d));
 		d->trial = true;
 		d->before = d->set;
 		d->trial_us = d->elapsed_us;
