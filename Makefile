@@ -131,7 +131,7 @@ clean:
 	rm -rf $(B)
 
 help:
-	@echo 'make demo            set up everything, train eight workers three ways, draw the picture'
+	@echo 'make demo            set up everything, train eight workers five ways, draw the picture'
 	@echo 'make demo-torch      a training script under torchrun with stragglers, by Gloo and by us: table and picture'
 	@echo 'make demo-vm         the same in small in a VM, with saina.ko and Open vSwitch in its kernel (DEMO_VM_KERNEL=6.12)'
 	@echo 'make check           set up everything, run the quick tests: under eight minutes on two cores'

@@ -2,9 +2,8 @@
 #
 # The picture of `make demo'.  gnuplot -e "dir = '...'; target = 95; ..." demo.gp
 # dir: where NAME.accuracy.dat and NAME.sfcd.dat are and demo.png goes;
-# target: accuracy in per cent; title_bsp, title_fastest, title_sfcd: the
-# policies; t_bsp, t_fastest, t_sfcd: seconds to the target, 0: not reached; sth: SFCD's threshold;
-# workers; note: the headline.
+# target: accuracy in per cent; runs: names; policies, times: of each, in the same order, its policy
+# and its seconds to the target, 0: not reached; sth: SFCD's threshold; workers; note: the headline.
 
 set terminal pngcairo size 1100,900 font 'sans,11'
 set output dir . '/demo.png'
@@ -13,8 +12,11 @@ set grid lc rgb '#dddddd'
 set key bottom right
 set lmargin 9
 set rmargin 9
-stats dir . '/bsp.accuracy.dat' using 1 nooutput
-end = STATS_max
+n = words(runs)
+end = 0
+do for [i = 1:n] { stats dir . '/' . word(runs, i) . '.accuracy.dat' using 1 nooutput; if (STATS_max > end) { end = STATS_max } }
+with_sfcd = strstrt(' ' . runs . ' ', ' sfcd ') > 0
+colour(i) = word('#c0392b #2471a3 #229954 #8e44ad #d68910', i)
 set xrange [0:end * 1.02]
 
 set title 'accuracy on the test examples'
@@ -25,19 +27,18 @@ set label sprintf('target %g %%', target) at graph 0.01, first target offset 0, 
 reached(t) = t > 0 ? sprintf(': %g %% after %.1f s', target, t) : sprintf(': %g %% not reached', target)
 mark(t) = t > 0 ? t : NaN
 # the time to the target: where each curve crosses it, down to the axis
-if (t_bsp > 0) set arrow from t_bsp, first target to t_bsp, graph 0 lc rgb '#c0392b'
-if (t_fastest > 0) set arrow from t_fastest, first target to t_fastest, graph 0 lc rgb '#2471a3'
-if (t_sfcd > 0) set arrow from t_sfcd, first target to t_sfcd, graph 0 lc rgb '#229954'
-plot dir . '/bsp.accuracy.dat' with lines lw 2 lc rgb '#c0392b' title title_bsp . reached(t_bsp), \
-     dir . '/fastest.accuracy.dat' with lines lw 2 lc rgb '#2471a3' title title_fastest . reached(t_fastest), \
-     dir . '/sfcd.accuracy.dat' with lines lw 2 lc rgb '#229954' title title_sfcd . reached(t_sfcd), \
-     '+' using (mark(t_bsp)):(target) with points pt 7 lc rgb '#c0392b' notitle, \
-     '+' using (mark(t_fastest)):(target) with points pt 7 lc rgb '#2471a3' notitle, \
-     '+' using (mark(t_sfcd)):(target) with points pt 7 lc rgb '#229954' notitle
+do for [i = 1:n] {
+	t = real(word(times, i))
+	if (t > 0) { set arrow from t, first target to t, graph 0 lc rgb colour(i) }
+}
+plot for [i = 1:n] dir . '/' . word(runs, i) . '.accuracy.dat' with lines lw 2 lc rgb colour(i) \
+	title word(policies, i) . reached(real(word(times, i))), \
+     for [i = 1:n] '+' using (mark(real(word(times, i)))):(target) with points pt 7 lc rgb colour(i) notitle
 
 unset arrow
 unset label
-set title title_sfcd . ': k and the share of sampled signs that flipped'
+if (!with_sfcd) { unset multiplot; exit }
+set title 'sfcd: k and the share of sampled signs that flipped'
 set xlabel 'seconds'
 set ylabel 'k'
 set yrange [0:workers + 0.5]

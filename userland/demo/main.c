@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "train.h"
+#include "train_steps.h"
 
 const char *argp_program_version = "saina-train " SAINA_VERSION;
 
@@ -96,7 +97,7 @@ static const struct argp_option options[] = {
 	 "Wait this long at the end for workers that lag (default 30)", 4},
 	{NULL, 0, NULL, 0, "Simulation and report", 5},
 	{"policy", OPT_POLICY, "POLICY", 0,
-	 "Policy to simulate, or to record as the job's (default bsp)", 5},
+	 "Policy to simulate, or that the job has (default bsp)", 5},
 	{"net", OPT_NET, "MS", 0, "Simulated time of an all-reduce, on average (default 25)", 5},
 	{"jitter", OPT_JITTER, "X", 0,
 	 "Simulated: a gradient takes up to this share longer than base (default 0.05)", 5},
@@ -244,6 +245,10 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 			argp_error(st, "--data is missing: tools/get-digits fetches some");
 		if (a->mode == MODE_WORKER && !o->aggregator)
 			argp_error(st, "--aggregator is missing (or say --simulate)");
+		if (train_has_steps(o->policy) && a->mode == MODE_SIMULATE)
+			argp_error(st, "--policy: %s cannot be simulated", o->policy);
+		if (train_has_steps(o->policy) && (o->momentum > 0 || o->adam))
+			argp_error(st, "--policy: %s is for plain gradient descent, without --momentum and --adam", o->policy);
 		if (a->mode == MODE_WORKER && o->worker >= o->workers)
 			argp_error(st, "--worker: 0 to %d, there are %d workers", o->workers - 1,
 				   o->workers);

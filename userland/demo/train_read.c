@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "train_read.h"
+#include "train_steps.h"
 
 static int __attribute__((format(printf, 1, 2))) fail(const char *fmt, ...)
 {
@@ -45,6 +46,7 @@ static int info_read(struct train_run *run, const char *dir)
 		return fail("cannot read %s: %s", path, e.text);
 	run->name = json_string_value(json_object_get(run->info, "run"));
 	run->policy = json_string_value(json_object_get(run->info, "policy"));
+	run->steps = run->policy && train_has_steps(run->policy);
 	run->workers = u64(run->info, "workers");
 	run->rounds = u64(run->info, "rounds");
 	run->segments = u64(run->info, "segments");
@@ -99,7 +101,8 @@ static int worker_csv(struct train_run *run, const char *dir, int worker, double
 		tr = &run->round[rows++];
 		if (!r && (*begun < 0 || b < *begun))
 			*begun = b;
-		if (tr->s < 0 || d < tr->s)
+		/* in steps each has a time of its own; worker 0's model is tested */
+		if (run->steps ? !worker : tr->s < 0 || d < tr->s)
 			tr->s = d;
 		if (loss >= 0) {
 			tr->loss += loss;

@@ -11,7 +11,7 @@
 
 /**
  * struct train_round - of all workers together
- * @s: when the first worker had its result, seconds from the beginning
+ * @s: when the first worker, in steps worker 0, had its result, seconds from the beginning
  * @accuracy: of the model after it, negative if it was not tested
  * @flips, @observed: SFCD's, 0 if it looked at no signs
  */
@@ -28,6 +28,7 @@ struct train_round {
 /**
  * struct train_run - a run
  * @info: run.json
+ * @steps: it has steps instead of rounds
  * @late: share of the segments that workers were late for
  * @resent: packets sent again, all workers
  * @target_s, @target_round: when the accuracy was first reached, negative if never
@@ -37,6 +38,7 @@ struct train_round {
 struct train_run {
 	json_t *info;
 	const char *name, *policy;
+	bool steps;
 	int workers;
 	uint32_t rounds, segments;
 	size_t params;

@@ -44,7 +44,9 @@ static void table(const struct train_run *run, int n, double target)
 		}
 		if (speedup(run, run - i) > 0)
 			snprintf(ratio, sizeof(ratio), "%.2fx", speedup(run, run - i));
-		if (tr[0].k == tr[run->rounds - 1].k)
+		if (run->steps)
+			snprintf(k, sizeof(k), "-");
+		else if (tr[0].k == tr[run->rounds - 1].k)
 			snprintf(k, sizeof(k), "%u", tr[0].k);
 		else
 			snprintf(k, sizeof(k), "%u..%u", tr[0].k, tr[run->rounds - 1].k);

@@ -18,12 +18,14 @@
 
 #include "saina.h"
 #include "train.h"
+#include "train_steps.h"
 #include "train_watch.h"
 #include "stop/stop.h"
 
 struct worker {
 	const struct train_opts *o;
 	struct trainer t;
+	struct train_steps steps;
 	struct saina *s;
 	struct saina_job_info info;
 	struct train_watch *watch;
@@ -56,6 +58,12 @@ static int fail(const struct worker *w, const char *what, int r)
 	return r;
 }
 
+/* In steps nothing is decided without this worker; with --finish it does not ask. */
+static int decided(const struct worker *w)
+{
+	return w->o->finish || w->steps.first ? 0 : saina_decided(w->s);
+}
+
 /*
  * This worker's part of the round in t.g: 1 it is there, 0 the round was
  * decided before, negative errno.
@@ -65,14 +73,14 @@ static int compute(struct worker *w, uint32_t round, double *loss)
 	const struct train_opts *o = w->o;
 	uint64_t begun = now_us(), base = o->base_ms * 1000;
 	double delay;
-	int r = o->finish ? 0 : saina_decided(w->s);
+	int r = decided(w);
 
 	if (r)
 		return r < 0 ? r : 0;
 	*loss = trainer_gradient(&w->t, round, o->worker, w->t.g);
 	for (int i = o->finish ? TRAIN_SLICES : 1; i <= TRAIN_SLICES; i++) {
 		sleep_until(begun + base * i / TRAIN_SLICES);
-		r = o->finish ? 0 : saina_decided(w->s);
+		r = decided(w);
 		if (r) {
 			w->abandoned += r > 0;
 			return r < 0 ? r : 0;
@@ -94,9 +102,43 @@ static int ended(const struct worker *w, uint32_t round)
 	return -EINTR;
 }
 
-static int one_round(struct worker *w, uint32_t round)
+/* Sums t.g and applies the mean. */
+static int one_reduction(struct worker *w, uint32_t round, struct saina_call *call)
 {
 	struct saina_req *req;
+	int r = saina_allreduce_start(w->s, w->t.g, w->t.mlp.params, SAINA_FLOAT32, SAINA_MEAN, &req);
+
+	if (!r)
+		r = stop_wait(w->s, req, call, STOP_MS);
+	if (!r)
+		r = saina_round_done(w->s);
+	if (r)
+		return r == -EINTR ? ended(w, round) : fail(w, "all-reduce", r);
+	if (call->round != round) {
+		fprintf(stderr, "saina-train: worker %d: got round %u for round %u\n", w->o->worker,
+			call->round, round);
+		return -EPROTO;
+	}
+	trainer_apply(&w->t, w->t.g);
+	return 0;
+}
+
+/* The same in steps, where no gradient is late; @call as far as it has a meaning. */
+static int one_step(struct worker *w, uint32_t round, struct saina_call *call)
+{
+	struct saina_step step;
+	int r = train_steps_exchange(&w->steps, w->s, &w->t, &step);
+
+	if (r)
+		return r == -EINTR ? ended(w, round) : fail(w, "step", r);
+	call->rounds_behind = step.staleness;
+	call->segments = w->info.segments;
+	call->time_us = step.wait_us;
+	return 0;
+}
+
+static int one_round(struct worker *w, uint32_t round)
+{
 	const struct train_opts *o = w->o;
 	struct saina_call call = {.size = sizeof(call)};
 	uint64_t begun = now_us(), decided;
@@ -108,22 +150,10 @@ static int one_round(struct worker *w, uint32_t round)
 		return fail(w, "is the round decided", r);
 	if (!r)
 		memset(w->t.g, 0, w->t.mlp.params * sizeof(*w->t.g));
-	r = saina_allreduce_start(w->s, w->t.g, w->t.mlp.params, SAINA_FLOAT32, SAINA_MEAN, &req);
-	if (!r)
-		r = stop_wait(w->s, req, &call, STOP_MS);
-	if (r == -EINTR)
-		return ended(w, round);
-	if (!r)
-		r = saina_round_done(w->s);
+	r = w->steps.first ? one_step(w, round, &call) : one_reduction(w, round, &call);
 	if (r)
-		return fail(w, "all-reduce", r);
+		return r;
 	decided = now_us();
-	if (call.round != round) {
-		fprintf(stderr, "saina-train: worker %d: got round %u for round %u\n", o->worker,
-			call.round, round);
-		return -EPROTO;
-	}
-	trainer_apply(&w->t, w->t.g);
 	w->late += call.late_segments;
 	w->segments += call.segments;
 	if (w->csv)
@@ -172,6 +202,19 @@ static int linger(const struct worker *w)
 		}
 	}
 	return 0;
+}
+
+/* All workers have made their steps: reads what is left of them, so that all models are the same. */
+static int last_step(struct worker *w)
+{
+	struct saina_call call;
+	int r;
+
+	if (!w->steps.first)
+		return 0;
+	r = linger(w);
+	memset(w->t.g, 0, w->t.mlp.params * sizeof(*w->t.g));
+	return r ?: one_step(w, w->o->rounds, &call);
 }
 
 /* Writes the model and the statistics of the run. */
@@ -270,6 +313,8 @@ int train_worker(const struct train_opts *o)
 		w.csv = train_create(o->out, text, TRAIN_CSV_HEAD);
 		r = w.csv ? 0 : -EIO;
 	}
+	if (!r && train_has_steps(o->policy))
+		r = train_steps_init(&w.steps, &w.t);
 	if (!r)
 		r = join(&w);
 	if (!r && !o->worker) {
@@ -280,6 +325,8 @@ int train_worker(const struct train_opts *o)
 	begun = now_us();
 	for (uint32_t round = 0; !r && round < o->rounds; round++)
 		r = stop_asked() ? ended(&w, round) : one_round(&w, round);
+	if (!r)
+		r = last_step(&w);
 	if (!r)
 		r = record(&w, (now_us() - begun) / 1e6);
 	if (w.watch && train_watch_stop(w.watch) && !r)
@@ -292,6 +339,7 @@ int train_worker(const struct train_opts *o)
 		r = linger(&w);
 	if (w.s)
 		saina_close(w.s);
+	train_steps_exit(&w.steps);
 	trainer_exit(&w.t);
 	return r ? 1 : 0;
 }

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A small convolutional network on images made here, trained with DistributedDataParallel.
 
-An ordinary script for torchrun.  What is ours in it: the lines between "saina" and "end".
+An ordinary script for torchrun.  What is ours in it: the lines between "saina" and "end", and Steps,
+which is instead of DistributedDataParallel where models may differ (policies ssp and grouped).
 
-  train.py --reduce gloo|fp16|saina [--steps N] [--delay P] ... --out DIR
+  train.py --reduce gloo|fp16|saina|steps [--steps N] [--delay P] ... --out DIR
 
 Two trainings: a short one in which no worker is late, for the time of a step, then one with
 stragglers.  Writes DIR/rank-R.json.
@@ -49,6 +50,23 @@ def network():
         torch.nn.Linear(1536, 384), torch.nn.ReLU(), torch.nn.Linear(384, CLASSES))
 
 
+class Steps:
+    """The mean of all gradients that the ranks have finished since this one's last step."""
+
+    def __init__(self, model, job):
+        import saina
+        self.parameters = list(model.parameters())
+        self.worker = saina.join(job=job, worker=dist.get_rank())
+
+    def exchange(self):
+        flat = parameters_to_vector(p.grad for p in self.parameters)
+        self.worker.allreduce(flat, "mean")
+        at = 0
+        for p in self.parameters:
+            p.grad.copy_(flat[at:at + p.numel()].view_as(p))
+            at += p.numel()
+
+
 def accuracy(model, test):
     with torch.no_grad():
         return (model(test[0]).argmax(1) == test[1]).float().mean().item() * 100
@@ -57,7 +75,9 @@ def accuracy(model, test):
 def train(args, train_set, test, job, steps, base, delay, curve):
     """One training; returns what became of it."""
     rank = dist.get_rank()
-    model = DistributedDataParallel(network(), bucket_cap_mb=1)
+    net = network()
+    steps_of = Steps(net, job) if args.reduce == "steps" else None
+    model = net if steps_of else DistributedDataParallel(net, bucket_cap_mb=1)
     optimizer = torch.optim.SGD(model.parameters(), lr=args.rate, momentum=0.5)
 
     def update():
@@ -85,12 +105,14 @@ def train(args, train_set, test, job, steps, base, delay, curve):
         if pause:
             time.sleep(pause / 1000)
         loss.backward()
+        if steps_of:
+            steps_of.exchange()
         if not state:
             update()
         times.append(time.monotonic() - began)
         # The model is tested afterwards, so that no worker waits for the test.
         if curve and (step + 1) % 5 == 0 and (step + 1) // 5 % dist.get_world_size() == rank:
-            points.append((time.monotonic() - start, step + 1, parameters_to_vector(model.module.parameters()).detach()))
+            points.append((time.monotonic() - start, step + 1, parameters_to_vector(net.parameters()).detach()))
     took = time.monotonic() - start
     digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()
     result = {"seconds": took, "steps": steps, "digest": digest,
@@ -101,24 +123,26 @@ def train(args, train_set, test, job, steps, base, delay, curve):
     dist.barrier()
     if state:
         state.close()
+    if steps_of:
+        steps_of.worker.close()
     if curve and rank == 0:
-        result["accuracy"] = accuracy(model.module, test)
+        result["accuracy"] = accuracy(net, test)
     result["curve"] = []
     for at, step, parameters in points:
-        vector_to_parameters(parameters, model.module.parameters())
-        result["curve"].append((at, step, accuracy(model.module, test)))
+        vector_to_parameters(parameters, net.parameters())
+        result["curve"].append((at, step, accuracy(net, test)))
     return result
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    p.add_argument("--reduce", choices=("gloo", "fp16", "saina"), default="gloo")
-    p.add_argument("--steps", type=int, default=100)
-    p.add_argument("--quiet-steps", type=int, default=30, help="of the training without stragglers")
+    p.add_argument("--reduce", choices=("gloo", "fp16", "saina", "steps"), default="gloo")
+    p.add_argument("--steps", type=int, default=80)
+    p.add_argument("--quiet-steps", type=int, default=20, help="of the training without stragglers")
     p.add_argument("--base", type=float, default=60, help="milliseconds a device would compute for a step")
     p.add_argument("--delay", type=float, default=0.15, help="share of steps in which a rank is late by 1 to 4 times base")
     p.add_argument("--batch", type=int, default=16)
-    p.add_argument("--rate", type=float, default=0.05)
+    p.add_argument("--rate", type=float, default=0.1)
     p.add_argument("--out", required=True)
     args = p.parse_args()
     torch.set_num_threads(1)
