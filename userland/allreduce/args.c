@@ -67,8 +67,8 @@ static double number(struct argp_state *st, const char *name, const char *arg, d
 	return x;
 }
 
-/* Bytes, maybe with K, M or G behind them: powers of 1024, at least one element. */
-static uint64_t bytes(struct argp_state *st, const char *name, const char *arg)
+/* A whole number, maybe with K, M or G behind it: powers of @thousand. */
+static uint64_t quantity(struct argp_state *st, const char *name, const char *arg, int thousand, double lo, double hi)
 {
 	static const char units[] = "KMG";
 	char *end;
@@ -76,24 +76,10 @@ static uint64_t bytes(struct argp_state *st, const char *name, const char *arg)
 	const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
 
 	for (const char *u = unit; u && u >= units; u--)
-		x *= 1024;
-	if (end == arg || (*end && (!unit || end[1])) || !(x >= 4 && x <= 1e12))
-		argp_error(st, "--%s %s: allowed are bytes from 4 to 1e12, as 65536, 64K or 4M", name, arg);
-	return (uint64_t)x;
-}
-
-/* A number, maybe with k, M or G behind it: powers of 1000. */
-static uint64_t count(struct argp_state *st, const char *name, const char *arg, double hi)
-{
-	static const char units[] = "KMG";
-	char *end;
-	double x = strtod(arg, &end);
-	const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
-
-	for (const char *u = unit; u && u >= units; u--)
-		x *= 1000;
-	if (end == arg || (*end && (!unit || end[1])) || !(x >= 1 && x <= hi) || x != (double)(int64_t)x)
-		argp_error(st, "--%s %s: allowed is a whole number from 1 to %g, as 346378 or 25M", name, arg, hi);
+		x *= thousand;
+	if (end == arg || (*end && (!unit || end[1])) || !(x >= lo && x <= hi) || x != (double)(int64_t)x)
+		argp_error(st, "--%s %s: allowed is a whole number from %g to %g, as 4096 or 64K (K, M and G are powers of %d)",
+			   name, arg, lo, hi, thousand);
 	return (uint64_t)x;
 }
 
@@ -130,10 +116,10 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 	case OPT_TOKEN_FILE: a->o.token_file = arg; break;
 	case OPT_NAME: a->o.name = arg; break;
 	case 'i': a->o.interface = arg; break;
-	case 'n': a->elements = count(st, "elements", arg, 1e10); break;
+	case 'n': a->elements = quantity(st, "elements", arg, 1000, 1, 1e10); break;
 	case 'T': a->type = word(st, "type", arg, types) ? SAINA_FLOAT32 : SAINA_INT32; break;
-	case 'b': a->sweep.begin = bytes(st, "minbytes", arg); break;
-	case 'e': a->sweep.end = bytes(st, "maxbytes", arg); break;
+	case 'b': a->sweep.begin = quantity(st, "minbytes", arg, 1024, sizeof(float), 1e12); break;
+	case 'e': a->sweep.end = quantity(st, "maxbytes", arg, 1024, sizeof(float), 1e12); break;
 	case 'f': a->sweep.factor = number(st, "stepfactor", arg, 1.01, 1e6, false); break;
 	case OPT_ITERS: a->sweep.iters = number(st, "iters", arg, 1, 1e9, true); break;
 	case OPT_WARMUP: a->sweep.warmup = number(st, "warmup", arg, 0, 1e9, true); break;
