@@ -56,9 +56,9 @@ exec 9>"$cache/debian-12.lock"
 flock 9
 if [ ! -e "$clean.made" ] || [ "$(cat "$clean.made")" != "$made" ]; then
 	echo "# making a Debian 12: some minutes"
-	rm -rf "$clean" "$clean.made"
+	rm -f "$clean.made"
 	# What the command needs of Debian's is downloaded, by the same command.
-	mmdebstrap --variant=minbase --mode=root --skip=cleanup/apt,cleanup/tmp,cleanup/reproducible \
+	"$top/tools/vm/new-root" "$clean" --variant=minbase --mode=root --skip=cleanup/apt,cleanup/tmp,cleanup/reproducible \
 		--customize-hook="copy-in $tmp/ours /mnt" \
 		--customize-hook="chroot \"\$1\" sh -c 'cd /mnt/ours && ${install/install/install -qq -y --download-only -o APT::Sandbox::User=root -o APT::Install-Recommends=true}'" \
 		--customize-hook="rm -r \"\$1\"/mnt/ours" \

@@ -21,8 +21,8 @@ exec 9>"$root.lock"
 flock 9
 if [ "$(cat "$root.made" 2>/dev/null)" != "$packages" ]; then
 	echo "# making a Debian 13 with PyTorch: some minutes"
-	rm -rf "$root" "$root.made"
-	mmdebstrap --variant=minbase --mode=root --skip=cleanup/tmp,cleanup/reproducible --include=$packages \
+	rm -f "$root.made"
+	"$top/tools/vm/new-root" "$root" --variant=minbase --mode=root --skip=cleanup/tmp,cleanup/reproducible --include=$packages \
 		trixie "$root" "deb http://deb.debian.org/debian trixie main" >"$root.log" 2>&1 </dev/null || {
 		tail -n 20 "$root.log" | sed 's/^/# /'
 		echo "Bail out! no Debian 13, see $root.log"

@@ -39,10 +39,9 @@ make_debian() {
 	command -v mmdebstrap >/dev/null || die "mmdebstrap is missing: tools/install-deps full"
 	all=$(IFS=,; echo "linux-image-$rel,linux-headers-$rel,${DEBIAN_PACKAGES[*]}")
 	log=$cache/debian.log
-	rm -rf "$tree.new"
 	# INITRD: the kernel's package makes no initrd, which takes minutes; saina-vm has one.
 	# shellcheck disable=SC2016 # $1 is the hook's
-	INITRD=No mmdebstrap --variant=minbase --mode=root --skip=cleanup/apt,cleanup/tmp,cleanup/reproducible \
+	INITRD=No "$here/vm/new-root" "$tree.new" --variant=minbase --mode=root --skip=cleanup/apt,cleanup/tmp,cleanup/reproducible \
 		--include="$all" --dpkgopt='force-unsafe-io' \
 		--customize-hook="chroot \"\$1\" apt-get -qq -o APT::Sandbox::User=root install -y --download-only ${DEBIAN_ARCHIVES[*]}" \
 		--customize-hook='echo saina-vm >"$1/etc/hostname"' \

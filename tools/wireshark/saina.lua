@@ -121,6 +121,7 @@ local PROBE = { "probe", 4, "dec", "Id of the probe for redirected results, 0: n
 local OVERRIDES = {
 	[9] = { segment = PROBE },
 	[10] = { segment = PROBE },
+	[12] = { mask = { "behind", 8, "workers", "Workers too many rounds behind for the round to begin" } },
 	[13] = { mask = { "updates", 8, "dec", "Updates in the sums" }, slot_round = LOW },
 	[14] = { k = { "nak", 1, "dec", "Reason of the NAK", NAKS }, mask = GOING, aux = STEP, slot_round = LOW },
 	[15] = { segment = { "window", 4, "dec", "Steps ahead of the slowest" }, mask = GOING, aux = STEP, slot_round = LOW },
@@ -129,6 +130,7 @@ local OVERRIDES = {
 		segment = PROBE, aux = { "board", 4, "dec", "Output array that doorbells are answered in, 0: none" },
 		k = { "parts_told", 1, "dec", "1 + parts of a coded policy, 0: not given" },
 		contributors = { "part", 1, "dec", "Part that the addressee computes" },
+		mask = { "missing", 8, "workers", "Workers that the newest open round waits for" },
 	},
 }
 -- ... and in a multicast RESULT
