@@ -210,9 +210,9 @@ def fields_test():
     point(got == ["0|1|3", "8", "2", "1", "40", "5", "6", "", "", ""],
           "STATUS: who is alive, round, state, time-out, probe and output array", got)
     body = struct.pack("<QIBBH", 0b1011, 8, 2, 1, 40)
-    got = dissect([frame(header(21, elem=0, k=4, contributors=2) + body, CTRL, WORKER)],
-                  ["saina.parts_told", "saina.part", "saina.k", "saina.contributors", "_ws.expert.message"])[0]
-    point(got == ["4", "2", "", "", ""], "STATUS: parts of a coded policy, and which of them is the addressee's", got)
+    got = dissect([frame(header(21, elem=0, k=4, contributors=2, mask=0b1000) + body, CTRL, WORKER)],
+                  ["saina.parts_told", "saina.part", "saina.missing", "saina.k", "saina.contributors", "saina.mask", "_ws.expert.message"])[0]
+    point(got == ["4", "2", "0x0000000000000008", "", "", "", ""], "STATUS: for whom a round waits, parts of a coded policy, and which of them is the addressee's", got)
     got = dissect([frame(result(aux=10000), DATA, RESULT), frame(result(aux=8, worker=1, session=5), DATA, WORKER)],
                   ["saina.timeout_us", "saina.aux"])
     point(got == [["10000", ""], ["", "8"]], "RESULT: aux is the time-out for all, the last round counted for one", got)
@@ -234,6 +234,8 @@ def fields_test():
           "expert information for block scales that proto.h does not have", got)
     got = one("READY", ["saina.probe", "saina.segment"])
     point(got == ["5", ""], "READY: the id of the probe", got)
+    got = dissect([frame(header(12, mask=0b100) + struct.pack("<4Q", 0, 0, 0, 0), DATA, WORKER)], ["saina.behind", "saina.mask"])[0]
+    point(got == ["0x0000000000000004", ""], "ASK_REPLY: who is too far behind", got)
     got = one("ASK_REPLY", ["saina.ask.counted", "saina.ask.done", "saina.ask.due"])
     point(got == ["0x0000000000000003", "0x0000000000000005", "0x8000000000000000"], "ASK_REPLY: its masks", got)
 

@@ -495,6 +495,24 @@ static void test_parts(void **state)
 	assert_int_equal(j.job.part, 0);
 }
 
+/* A round waits for two workers, one of which has died; an agent of an earlier version does not say for whom. */
+static void test_missing(void **state)
+{
+	struct {
+		struct saina_hdr h;
+		struct saina_status s;
+	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_STATUS, .job = 7, .worker = 2,
+		       .session = 99, .mask = htole64(0b1010) },
+		.s = { .active = htole64(0b0110), .round = htole32(13), .state = SAINA_JOB_RUNNING } };
+
+	run();
+	saina_session_input(&j, &m.h, now_ms * MSEC);
+	assert_int_equal(j.missing, 0b0010);
+	assert_int_equal(j.missing_round, 12);
+	status(SAINA_JOB_RUNNING, SAINA_PATH_FAST);
+	assert_int_equal(j.missing, 0);
+}
+
 /* LEAVE until a STATUS no longer counts us among the live. */
 static void test_leave(void **state)
 {
@@ -581,6 +599,7 @@ int main(void)
 		statement("session: the wait for other workers ends with the start time-out", test_start_timeout),
 		statement("session: heartbeats are sent at their interval, and 60 s of silence end the session", test_heartbeats),
 		statement("session: results are tested anew when STATUS asks for it", test_retest),
+		statement("session: STATUS says which live workers an open round waits for", test_missing),
 		statement("session: STATUS says which part of the data is computed, and an agent that does not say changes nothing", test_parts),
 		statement("session: a worker that the agent has forgotten joins again with its round", test_again),
 		statement("session: the first round is that of the WELCOME of the running job", test_old_welcome),

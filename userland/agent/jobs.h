@@ -112,6 +112,8 @@ struct worker_aux {
 
 struct job_aux {
 	bool status_due;	/* send a STATUS to all live workers */
+	uint64_t missing;	/* live workers that round missing_round waits for */
+	uint32_t missing_round;
 	uint32_t checked_generation, checked_round;	/* by the check for stragglers */
 	struct worker_aux worker[SAINA_WORKERS_MAX];
 };

@@ -36,8 +36,8 @@ static void say_ranks(uint64_t ranks, const char *what)
 }
 
 /*
- * Who has not come: those that are not alive or keep the round from beginning are known here, a live one
- * that computes is not.
+ * Who has not come: a live worker, as the agent says, that keeps the round from beginning or is missing
+ * in it; else those that are not alive.  An agent of an earlier version does not say who is missing.
  */
 static void say_waiting(struct run *r, uint32_t round)
 {
@@ -48,6 +48,8 @@ static void say_waiting(struct run *r, uint32_t round)
 	fprintf(stderr, "saina-allreduce: waits for round %u: ", round);
 	if (r->info.behind)
 		say_ranks(r->info.behind, "so many rounds behind that it cannot begin (lead, in saina-job(8))");
+	else if (r->info.missing)
+		say_ranks(r->info.missing, "missing");
 	else if (missing)
 		say_ranks(missing, "missing");
 	else

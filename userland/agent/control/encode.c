@@ -146,17 +146,6 @@ void encode_port(struct msg *m, struct agent *a, const struct port *p)
 	saina_ctl_encode(m->nlh, &saina_port_class, &o);
 }
 
-/* Workers that the slot waits for.  With parts, not for those whose part has arrived. */
-static uint64_t missing(const struct saina_job *job, const struct saina_slot_meta *meta)
-{
-	uint64_t who = meta->members & job->active & ~meta->seen;
-
-	for (int w = 0; meta->parts && w < job->workers; w++)
-		if (meta->csum >> w % meta->parts & 1)
-			who &= ~(1ull << w);
-	return who;
-}
-
 void encode_slot(struct msg *m, const struct saina_job *job, uint32_t index,
 		 const struct saina_slot_meta *meta)
 {
@@ -171,7 +160,7 @@ void encode_slot(struct msg *m, const struct saina_job *job, uint32_t index,
 	SAINA_PUT(&o, SAINA_A_SLOT_COUNT, count, meta->count);
 	SAINA_PUT(&o, SAINA_A_SLOT_K, k, meta->k);
 	SAINA_PUT(&o, SAINA_A_SLOT_SEEN, seen, meta->seen);
-	SAINA_PUT(&o, SAINA_A_SLOT_MISSING, missing, missing(job, meta));
+	SAINA_PUT(&o, SAINA_A_SLOT_MISSING, missing, diagnose_slot(job, meta));
 	SAINA_PUT(&o, SAINA_A_SLOT_AGE_US, age_us,
 	    now > meta->opened_at ? (now - meta->opened_at) / 1000 : 0);
 	SAINA_PUT(&o, SAINA_A_SLOT_POLICY, policy, meta->policy);

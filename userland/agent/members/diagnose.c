@@ -4,7 +4,8 @@
  * send gradients, or that gradients are sent and the data path does not answer.  A worker that
  * computes, and so sends nothing, reports neither.
  *
- * And live workers so far behind that the policy's lead keeps the next round from beginning.
+ * And live workers so far behind that the policy's lead keeps the next round from beginning, and
+ * those that an open round waits for.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "agent/members/internal.h"
 
 #define UNANSWERED_MS 5000	/* normally the data path answers within a second */
+#define MISSING_MS    500	/* a slot that is open for longer waits for somebody */
 
 static struct log_limit limit, behind_limit;
 
@@ -128,6 +130,33 @@ static void report_behind(struct agent *a, const struct saina_job *job, int w)
 	aux->behind = behind;
 	if (behind)
 		jobs_event(a, &ev, "the next round waits for it");
+}
+
+uint64_t diagnose_slot(const struct saina_job *job, const struct saina_slot_meta *meta)
+{
+	uint64_t who = meta->members & job->active & ~meta->seen;
+
+	for (int w = 0; meta->parts && w < job->workers; w++)
+		if (meta->csum >> w % meta->parts & 1)
+			who &= ~(1ull << w);
+	return who;
+}
+
+void diagnose_missing(struct agent *a, const struct saina_job *job)
+{
+	struct job_aux *aux = a->jobs->aux[job->id];
+	struct saina_slot_meta m;
+	struct saina_job_rt rt;
+
+	aux->missing = 0;
+	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation ||
+	    rt.mode == SAINA_RT_PS || !rt.open_slots)
+		return;
+	aux->missing_round = rt.next_round - 1;
+	for (uint32_t i = 0; i < job->pool && !saina_dp_slot(a->dp, job->id, i, &m); i++)
+		if (m.state == SAINA_SLOT_OPEN && m.round == aux->missing_round &&
+		    loop_now() > m.opened_at + MISSING_MS * NSEC_PER_MSEC)
+			aux->missing |= diagnose_slot(job, &m);
 }
 
 void diagnose_tick(struct agent *a, const struct saina_job *job, int w, uint64_t arrived)

@@ -131,6 +131,7 @@ static unsigned int count_parts(const struct saina_job *job, const struct saina_
 void reply_status(struct agent *a, const struct saina_job *job, int w)
 {
 	const struct saina_policy *policy = jobs_policy(a, job);
+	const struct job_aux *aux = a->jobs->aux[job->id];
 	unsigned int parts = count_parts(job, policy);
 	struct sockaddr_in to = worker_address(job, w);
 	struct {
@@ -145,6 +146,8 @@ void reply_status(struct agent *a, const struct saina_job *job, int w)
 	msg.hdr.aux = htole32(shm_output_id(a, job, why, sizeof(why)));
 	msg.hdr.k = 1 + parts;
 	msg.hdr.contributors = parts ? w % parts : 0;
+	if (aux->missing_round + 1 == jobs_next_round(a, job))
+		msg.hdr.mask = htole64(aux->missing & job->active);
 	msg.body.active = htole64(job->active);
 	msg.body.round = htole32(jobs_next_round(a, job));
 	msg.body.state = job->state;

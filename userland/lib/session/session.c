@@ -412,6 +412,8 @@ static enum saina_session_event status_rx(struct saina_session *j, const struct 
 		return SAINA_SESSION_NONE;
 	j->active = le64toh(st->active);
 	j->active_ns = now;
+	j->missing = le64toh(h->mask) & j->active;
+	j->missing_round = le32toh(st->round) - 1;
 	j->relayed = st->path == SAINA_PATH_RELAYED;
 	j->probe = le32toh(h->segment);
 	j->timeout_ms = le16toh(st->timeout_ms);

@@ -72,6 +72,8 @@ struct saina_session_msg {
  * @refusal: why the agent refused it last
  * @notes: lines for the user
  * @active: mask of live workers, of the last STATUS
+ * @missing, @missing_round: mask of the live workers that this open round has long waited for, of
+ *	the last STATUS
  * @active_ns: when that came
  * @relayed: the agent relays results
  * @timeout_ms: of the policy, of the last STATUS
@@ -124,7 +126,8 @@ struct saina_session {
 	char	 error[256], refusal[SAINA_TEXT_LEN];
 	struct saina_notes notes;
 
-	uint64_t active, active_ns;
+	uint64_t active, active_ns, missing;
+	uint32_t missing_round;
 	bool	 relayed;
 	uint16_t timeout_ms;
 	uint32_t next_round;

@@ -57,6 +57,8 @@ class Info(NamedTuple):
     #: mask of the workers that were counted in round @counted_round, the newest that this worker has heard a result of
     counted: int
     counted_round: int
+    #: mask of live workers that round @round has waited for since about a second or longer, as last heard; 0: none, or not said
+    missing: int
 
 
 class Call(NamedTuple):
