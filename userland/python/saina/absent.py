@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 """Reports absent ranks: those missing in finished rounds, and those that the present round waits for.
 
-A result names the ranks that were counted, but nothing says which ones an open round waits for.  So a rank that
-waits for long writes that to the store of the process group, and reads which others do: the round waits for the
-rest.
+A result names the ranks that were counted; the agent names those that an open round has waited for since a second.
 """
 
 import errno
-import threading
 import time
 from typing import Any, Callable, List, Optional
 
 from ._lib import Error
-from .membership import group_store
 from .preamble import Preamble
 from .worker import Call, Request, Worker
 
-#: Seconds of waiting after which a rank writes that it waits, and after which it reports the ranks that did not.
-_PUBLISH_S, _REPORT_S = 2, 12
+#: Seconds of waiting after which a rank reports the ones that its round waits for.
+_REPORT_S = 12
 #: Seconds between checks of a rank that waits.
 _POLL_S = 0.2
 
@@ -81,7 +77,7 @@ class Absent:
         self.log(f"{text}: {alive} of {self.workers} ranks go on, and the gradients are the mean over them")
 
     def wait(self, round: int, meanwhile: Callable[[], Any] = lambda: None) -> "_Wait":
-        """Waits for the results of @round: with absent.wait(round) as wait: call = wait(request).
+        """Waits for the results of @round: call = absent.wait(round)(request).
 
         @meanwhile: called again and again while it waits, and at least once."""
         return _Wait(self, round, meanwhile)
@@ -93,60 +89,24 @@ class _Wait:
     def __init__(self, absent: Absent, round: int, meanwhile: Callable[[], Any]):
         self._absent, self._round, self._meanwhile = absent, round, meanwhile
         self._since = time.monotonic()
-        self._over = False
-        self._reporter: Optional[threading.Thread] = None
-        # The ranks that it waits for, as text.
-        self._missing = "other ranks (`saina job show' on the switch names them)"
-
-    def __enter__(self) -> "_Wait":
-        self._meanwhile()
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        self._over = True
+        self._reported = False
+        meanwhile()
 
     def __call__(self, request: Request) -> Call:
         """request.wait(); Error (ETIMEDOUT) when the round takes too long."""
         while not request.done(_POLL_S):
             self._meanwhile()
             waited = time.monotonic() - self._since
-            if waited >= _PUBLISH_S and not self._reporter:
-                # In a thread: the store may be slow, or its rank may have ended.
-                self._reporter = threading.Thread(target=self._report, name="saina_absent", daemon=True)
-                self._reporter.start()
+            if waited >= _REPORT_S and not self._reported:
+                self._reported = True
+                self._absent.log(f"round {self._round} waits for {self._missing()}")
             if 0 <= self._absent.timeout <= waited:
-                raise Error(errno.ETIMEDOUT, f"round {self._round} has waited {waited:.0f} s for {self._missing}.  All ranks must run "
+                raise Error(errno.ETIMEDOUT, f"round {self._round} has waited {waited:.0f} s for {self._missing()}.  All ranks must run "
                                              "backward equally often (DistributedDataParallel.join() helps where they have "
                                              "unequal data); State(round_timeout=..) waits longer")
         return request.wait()
 
-    def _report(self) -> None:
-        a = self._absent
-        try:
-            waiting = self._waiting_ranks()
-            active = a.worker.info().active
-        except Exception:       # the store's rank has ended, or this rank leaves
-            waiting = None
-        if self._over:
-            return
-        if waiting is not None:
-            absent = [w for w in range(a.workers) if w not in waiting and active >> w & 1]
-            if not absent:
-                return          # all have started their buckets
-            self._missing = f"{_ranks(absent)}, which {a.last(absent)}"
-        a.log(f"round {self._round} waits for {self._missing}")
-
-    def _waiting_ranks(self) -> Optional[List[int]]:
-        """The ranks that wait, after some seconds; None: not known."""
-        store, a = group_store(), self._absent
-        # The digest distinguishes jobs that had the same id.
-        key = f"saina/{a.worker.info().job}/{self._round}/{a.preamble.digest:08x}/"
-        if store:
-            store.add(key + str(a.me), 1)
-        until = self._since + _REPORT_S
-        while time.monotonic() < until and not self._over:
-            time.sleep(_POLL_S)
-        if self._over or not store:
-            return None
-        # add(key, 0) returns 0 for a key that does not exist.
-        return [w for w in range(a.workers) if w == a.me or store.add(key + str(w), 0)]
+    def _missing(self) -> str:
+        a, info = self._absent, self._absent.worker.info()
+        absent = [w for w in range(a.workers) if info.missing >> w & 1]
+        return f"{_ranks(absent)}, which {a.last(absent)}" if absent else "other ranks (`saina job show' on the switch names them)"

@@ -9,7 +9,6 @@ import collections
 import errno
 import socket
 import struct
-import zlib
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy
@@ -101,8 +100,6 @@ class Preamble:
         #: where other ranks serve their state; ranks that had no model of this job in the last round
         self.peers: Dict[int, Tuple[str, int]] = {}
         self.joining: set = set()
-        #: of the previous round's preamble: equal at all ranks, and different in each round
-        self.digest = 0
 
     def start(self, notice: Notice) -> Request:
         """Starts the preamble's all-reduce; @notice: of this rank; waited is added."""
@@ -134,7 +131,6 @@ class Preamble:
         self._lateness_add({w: n.waited for w, n in notices.items()})
         for w in counted:
             self.seen[w] = call.round
-        self.digest = zlib.crc32(self._elements.tobytes())
         return counted
 
     def _check_models(self, round: int, notices: Dict[int, Notice]) -> None:

@@ -129,8 +129,8 @@ class Recovery:
 
     def _join_late(self) -> None:
         """The job has had rounds: takes part in the preamble of one, which says where the other ranks are."""
-        with self._absent.wait(self.worker.info().round) as wait:
-            call = wait(self._preamble.start(self._address(Notice(0, flags=JOINING))))
+        wait = self._absent.wait(self.worker.info().round)
+        call = wait(self._preamble.start(self._address(Notice(0, flags=JOINING))))
         counted = self._preamble.check(call)
         peers = {w: p for w, p in self._preamble.peers.items() if w in counted}
         if not peers:

@@ -315,17 +315,17 @@ class State(Recovery):
                 requests = [None if self._carried else self._preamble.start(self._notice(started[0]))]
                 for s in sent:
                     requests.append(self.worker.start(s.tensor))
-            with self._absent.wait(self.worker.info().round, self._offer) as wait:
-                if requests[0]:
-                    call = wait(requests[0])
-                    counted = self._preamble.check(call)
-                else:
-                    (call, counted), self._carried = self._carried, None
-                for s, request in zip(sent, requests[1:]):
-                    call = wait(request)
-                    calls.append(call)
-                    if s.future:
-                        s.future.set_result(s.tensor)
+            wait = self._absent.wait(self.worker.info().round, self._offer)
+            if requests[0]:
+                call = wait(requests[0])
+                counted = self._preamble.check(call)
+            else:
+                (call, counted), self._carried = self._carried, None
+            for s, request in zip(sent, requests[1:]):
+                call = wait(request)
+                calls.append(call)
+                if s.future:
+                    s.future.set_result(s.tensor)
             if sent is not started:
                 repack(sent, started)
             self._preamble.waited(call)
