@@ -46,6 +46,7 @@ class Recovery:
     _since_join: int
     _settled: int
     _last_end: float
+    _stepped: bool
 
     def _recovery_init(self) -> None:
         self._transfer: Optional[Transfer] = None
@@ -93,9 +94,13 @@ class Recovery:
                 "layout": [[name[id(p)] for p in b.parameters] for b in self._layout]}
 
     def _at_rest(self) -> Optional[Tuple[int, Dict[str, Any]]]:
-        """Called by the server's thread: the position between two rounds, None in a round, in step() or of a State that has failed."""
+        """Called by the server's thread: the position between two rounds, if step() has followed the last one; None in a round,
+        in step() or of a State that has failed."""
         if self._in_round or self._in_step or self._failed or self._stale or self._since_join < 2 or \
                 time.monotonic() < self._last_end + REST_S:
+            return None
+        # An ordinary loop does not say when it steps: it has if its parameters have changed.
+        if not self._stepped and not self._transfer.has_changed():
             return None
         return self._rounds, self._position()
 
@@ -186,7 +191,7 @@ class Recovery:
         self._ahead += found["rounds"] - self._rounds
         self._rounds = found["rounds"]
         self._preamble.skipped()
-        self._stale = False
+        self._stale, self._stepped = False, True
         self._fetched += 1
 
 

@@ -110,6 +110,7 @@ class State(Recovery):
         self._in_body = self._in_step = self._in_round = False
         self._since_join = 0                # rounds
         self._last_end = 0.0
+        self._stepped = False               # step() has followed the last round; never in an ordinary loop
         self._recovery_init()
 
     # --- copies -------------------------------------------------------------------------------
@@ -340,6 +341,9 @@ class State(Recovery):
         self._settled += 1
         self._since_join += 1
         self._last_end = time.monotonic()
+        self._stepped = False
+        if self._transfer:
+            self._transfer.mark()
         self._in_round = False
         # Last, because warnings can be made errors.
         self._late_rule.round_add(calls if started[0].future else [])
@@ -444,6 +448,7 @@ class State(Recovery):
         self._in_step = True
         try:
             step()
+            self._stepped = True
         except BaseException as e:
             # Set before _in_step is reset: the server's thread must not copy this model.
             self._failed = Error(errno.ECANCELED, f"step() raised {type(e).__name__} ({e}) in round {self._rounds - 1}: the model of this rank "

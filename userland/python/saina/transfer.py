@@ -39,6 +39,7 @@ class Transfer:
         self._wanted = 0                        # requests that wait for a snapshot
         self._ready = threading.Condition()
         self._snapshot: Optional[Tuple[int, Dict[str, Any]]] = None
+        self._marked: List[int] = []
 
     @property
     def model(self) -> Any:
@@ -117,6 +118,14 @@ class Transfer:
         found = self.copy(before[1])
         after = rest()
         return found if after and after[0] == before[0] and versions == self._versions() else None
+
+    def mark(self) -> None:
+        """A round has ended, whose gradients are not in the parameters yet."""
+        self._marked = self._versions()
+
+    def has_changed(self) -> bool:
+        """Since mark(): have the parameters?"""
+        return self._marked != self._versions()
 
     def _versions(self) -> List[int]:
         """They change when the parameters do."""
