@@ -7,7 +7,8 @@ of at most 100 columns; literal blocks, tables and what cannot be wrapped (synop
 of a list, links) may be wider.  Every document parses without a remark from docutils.
 WORDS are private words of the project for which there are terms; none is in prose.  What
 looks like a file or folder of this tree exists, with or without its suffix, below any
-folder; so do the files in the table of datapath.rst section 12.  TAP.
+folder; so do the files in the table of datapath.rst section 12.  The table of metrics in
+monitoring.rst is that of tools/metrics-table.  TAP.
 
   docs_test.py [FILE...]     FILE: look only at these
 """
@@ -16,6 +17,7 @@ import fnmatch
 import glob
 import os
 import re
+import subprocess
 import sys
 
 import docutils.core
@@ -192,6 +194,10 @@ def main():
     if "Documentation/datapath.rst" in texts:
         bad = missing_bpf(texts["Documentation/datapath.rst"], files)
         point(not bad, "docs: every BPF file in the table of datapath.rst exists", bad)
+    if "Documentation/monitoring.rst" in texts:
+        table = subprocess.run(["tools/metrics-table"], stdout=subprocess.PIPE, check=True, text=True).stdout
+        point(len(table.split("\n")) > 60 and texts["Documentation/monitoring.rst"].endswith(f"\n.. metrics\n\n{table}"),
+              "docs: monitoring.rst ends with the table that tools/metrics-table prints")
     bad = [remark for path in texts if path.endswith(".rst") for remark in remarks(path, texts[path])]
     point(not bad, "docs: docutils has no remark", bad)
     print(f"1..{len(taps)}")
