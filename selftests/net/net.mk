@@ -43,6 +43,7 @@ $(call test,net/python,full,host,600,selftests/net/python.sh)
 $(call test,net/torch,full,host,1200,selftests/net/torch.sh)
 $(call test,net/torch_states,full,host,900,selftests/net/torch_states.sh)
 $(call test,net/torch_peers,full,host,1800,selftests/net/torch_peers.sh)
+$(call test,net/torch_restart,full,host,1200,selftests/net/torch_restart.sh)
 # The backend of torch.distributed.
 $(call test,net/c10d,full,host,1800,selftests/net/c10d.sh)
 # ... of Debian 13's PyTorch 2.6; the first time it makes a Debian 13.

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Ranks that get model, optimizer and round from another one, because they are too far behind, were restarted or
-# come late.  Four ranks of selftests/python/peers.py.  `ROUNDS=500 torch_peers.sh lasting' trains for longer.
+# come late.  Four ranks of selftests/python/peers.py, and of alone.py.
+#
+#     ROUNDS=500 LATE=0.1 SEEDS=3 torch_peers.sh "bsp lasting killed_steps killed_plain"     trains for longer
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -22,38 +24,44 @@ run_case() {
 		job fastest id 1 elements 200000 workers 4 token s3cret policy fastest:k=3,lead=none
 		job two id 2 elements 200000 workers 4 token s3cret policy fastest:k=2,lead=none
 		job open id 3 elements 200000 workers 4 policy fastest:k=3,lead=none
+		job lead id 4 elements 200000 workers 4 token s3cret policy fastest:k=3
 		ranks 4 "$TOP/selftests/python/peers.py" "$name"
-		check "$name: all ranks end well" wait_all $((240 + 3 * ${ROUNDS:-40}))
+		check "$name: all ranks end well" wait_all $((240 + 30 * ${ROUNDS:-40} * ${SEEDS:-1}))
 		points peers
-		for job in bsp fastest two open; do
+		for job in bsp fastest two open lead; do
 			saina job del "$job" >/dev/null
 		done
 	done
 }
 
-# killed FORM: each rank with a process group and a torchrun of its own
+# killed FORM MODEL: each rank with a process group and a torchrun of its own
 killed() {
-	local i
+	local i what="killed, $1, $2"
 	job fastest id 0 elements 200000 workers 4 token s3cret policy fastest:k=3 dead 3000
 	rm -f "$WORK"/*.py.out "$WORK"/digest-* "$WORK/end"
 	for i in 0 1 2 3; do
-		py_env=("SAINA_RANK=$i" "FORM=$1" TZ=UTC)
+		py_env=("SAINA_RANK=$i" TZ=UTC)
 		py "$i" "$i" /usr/bin/torchrun --nnodes=1 --nproc_per_node=1 --max_restarts=3 \
 			"--master_addr=10.190.0.1$i" --master_port=29600 \
-			--redirects=1 --tee=1 "--log_dir=$WORK/torchrun-$1-$i" "$TOP/selftests/python/alone.py"
+			--redirects=1 --tee=1 "--log_dir=$WORK/torchrun-$1-$2-$i" "$TOP/selftests/python/alone.py" "$2" "$1"
 	done
-	check "killed, $1: all ranks end well after torchrun has started rank 3 four times" wait_all 300
-	check "killed, $1: rank 3 got its model from another rank" grep -q "started 4 times, fetched [1-9]" "$WORK/3.py.out"
-	equal "killed, $1: all models are the same" "4 1" \
+	check "$what: all ranks end well after torchrun has started rank 3 four times" wait_all $((300 + ${ROUNDS:-40}))
+	check "$what: rank 3 got its model from another rank" grep -q "started 4 times, fetched [1-9]" "$WORK/3.py.out"
+	equal "$what: all models are the same" "4 1" \
 		"$(cat "$WORK"/digest-* | wc -l) $(sort -u "$WORK"/digest-* | wc -l)"
+	check "$what: the loss is within the noise of bsp of three ranks" grep -q 'loss within the noise' "$WORK/0.py.out"
+	diag "$what: $(grep -hE 'started|loss' "$WORK/0.py.out" "$WORK/3.py.out")"
 	saina job del fastest >/dev/null
 }
 
-read -ra cases <<<"${1:-far open two unfit checkpoint lasting killed_steps killed_plain}"
+read -ra cases <<<"${1:-far rest open two unfit checkpoint bsp lasting killed_steps killed_plain}"
 for name in "${cases[@]}"; do
 	case $name in
-	killed_*) killed "${name#killed_}" ;;
-	*)	  run_case "$name" ;;
+	killed_*)
+		for model in ${MODELS:-transformer convolutions}; do
+			killed "${name#killed_}" "$model"
+		done ;;
+	*)	run_case "$name" ;;
 	esac
 done
 
