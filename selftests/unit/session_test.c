@@ -495,7 +495,7 @@ static void test_parts(void **state)
 	assert_int_equal(j.job.part, 0);
 }
 
-/* A round waits for two workers, one of which has died; an agent of an earlier version does not say for whom. */
+/* A round waits for two workers, one of which has died; an earlier agent does not say for whom. */
 static void test_missing(void **state)
 {
 	struct {

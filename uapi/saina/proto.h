@@ -181,7 +181,8 @@ enum saina_nak {
  * @mask: RESULT: bit w set if worker w is in the sum; SUM: its version, the number of
  *	INCs in it; NAK, GO: bit w set if worker w may do the step it is in; ASK_REPLY: bit w set if
  *	@round does not begin because worker w is too many rounds behind; STATUS: bit w set if the
- *	newest open round has waited for worker w for about a second or longer, 0: for none, or not said
+ *	newest open round has waited for live worker w for about a second or longer, 0: for none,
+ *	or not said
  * @aux: RESULT with LATE, RESEND or PULLED, STALE, and SUM: 1 + the last round (step) in
  *	which the addressee was counted for this segment, 0 if never; NAK, unicast
  *	GO: the step the addressee is in.  RESULT in multicast: time-out of the

@@ -68,7 +68,8 @@ static double number(struct argp_state *st, const char *name, const char *arg, d
 }
 
 /* A whole number, maybe with K, M or G behind it: powers of @thousand. */
-static uint64_t quantity(struct argp_state *st, const char *name, const char *arg, int thousand, double lo, double hi)
+static uint64_t quantity(struct argp_state *st, const char *name, const char *arg, int thousand,
+			 double lo, double hi)
 {
 	static const char units[] = "KMG";
 	char *end;
@@ -77,7 +78,8 @@ static uint64_t quantity(struct argp_state *st, const char *name, const char *ar
 
 	for (const char *u = unit; u && u >= units; u--)
 		x *= thousand;
-	if (end == arg || (*end && (!unit || end[1])) || !(x >= lo && x <= hi) || x != (double)(int64_t)x)
+	if (end == arg || (*end && (!unit || end[1])) || !(x >= lo && x <= hi) ||
+	    x != (double)(int64_t)x)
 		argp_error(st, "--%s %s: allowed is a whole number from %g to %g, as 4096 or 64K (K, M and G are powers of %d)",
 			   name, arg, lo, hi, thousand);
 	return (uint64_t)x;

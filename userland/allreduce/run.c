@@ -36,8 +36,8 @@ static void say_ranks(uint64_t ranks, const char *what)
 }
 
 /*
- * Who has not come: a live worker, as the agent says, that keeps the round from beginning or is missing
- * in it; else those that are not alive.  An agent of an earlier version does not say who is missing.
+ * Who has not come: a live worker, as the agent says, that keeps the round from beginning or is
+ * missing in it; else those that are not alive.  An agent of an earlier version does not say it.
  */
 static void say_waiting(struct run *r, uint32_t round)
 {

@@ -113,8 +113,8 @@ struct saina_opts {
  * @counted, @counted_round: mask of the workers that were counted in round @counted_round, the
  *	newest of which this worker has heard a result: each of them that is in @active, too, has the
  *	model that a worker needs whose call has returned -ESTALE.  0: none yet, or the job has steps
- * @missing: mask of the live workers that round @round has waited for since about a second or longer,
- *	as last heard; 0: for none, or the agent is of an earlier version and does not say it
+ * @missing: mask of the live workers that round @round has waited for since about a second or
+ *	longer, as last heard; 0: for none, or the agent is of an earlier version and does not say it
  */
 struct saina_job_info {
 	size_t		size;
