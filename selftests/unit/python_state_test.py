@@ -37,6 +37,7 @@ from saina.membership import group_secret
 from saina.recovery import Recovery
 from saina.peer_state import Server, Unavailable, Unfit, fetch, fetch_any
 from saina.state_format import decode, encode
+from saina.transfer import Transfer
 
 count = bad = 0
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.complex128, torch.int64, torch.int32,
@@ -264,16 +265,24 @@ def at_rest():
     state = Recovery()
     state._recovery_init()
     state._position = lambda: {"round": 5}
-    idle = {"_in_round": False, "_in_step": False, "_failed": None, "_stale": False, "_since_join": 2, "_last_end": 0.0, "_rounds": 7}
+    model = torch.nn.Linear(2, 2)
+    state._transfer = Transfer([model])
+    state._transfer.mark()
+    idle = {"_in_round": False, "_in_step": False, "_failed": None, "_stale": False, "_since_join": 2, "_last_end": 0.0, "_rounds": 7,
+            "_stepped": True}
 
     def rest(**how):
         vars(state).update(idle, **how)
         return state._at_rest()
     busy = {"_in_round": True, "_in_step": True, "_failed": Unavailable("step() raised"), "_stale": True, "_since_join": 1,
-            "_last_end": time.monotonic()}
+            "_last_end": time.monotonic(), "_stepped": False}
     copied = [k for k, v in busy.items() if rest(**{k: v})]
     point(rest() == (7, {"round": 5}) and not copied,
-          "a State is copied at rest, but not in a round, in step(), when it has failed, is too far behind or has just begun", copied)
+          "a State is copied at rest, but not in a round, in step(), when it has failed, is too far behind or has just begun, or "
+          "before the step of its last round", copied)
+    with torch.no_grad():
+        model.bias += 1
+    point(rest(_stepped=False) == (7, {"round": 5}), "an ordinary loop has made its step when its parameters have changed")
 
 
 def reset(connection):
