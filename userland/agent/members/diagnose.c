@@ -145,17 +145,19 @@ uint64_t diagnose_slot(const struct saina_job *job, const struct saina_slot_meta
 void diagnose_missing(struct agent *a, const struct saina_job *job)
 {
 	struct job_aux *aux = a->jobs->aux[job->id];
+	uint64_t since = loop_now() - MISSING_MS * NSEC_PER_MSEC;
 	struct saina_slot_meta m;
 	struct saina_job_rt rt;
 
 	aux->missing = 0;
+	/* reading the slots costs a system call each: only of a round that takes long */
 	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation ||
-	    rt.mode == SAINA_RT_PS || !rt.open_slots)
+	    rt.mode == SAINA_RT_PS || !rt.open_slots || rt.opened_at > since)
 		return;
 	aux->missing_round = rt.next_round - 1;
 	for (uint32_t i = 0; i < job->pool && !saina_dp_slot(a->dp, job->id, i, &m); i++)
 		if (m.state == SAINA_SLOT_OPEN && m.round == aux->missing_round &&
-		    loop_now() > m.opened_at + MISSING_MS * NSEC_PER_MSEC)
+		    m.opened_at < since)
 			aux->missing |= diagnose_slot(job, &m);
 }
 
