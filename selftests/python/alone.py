@@ -57,6 +57,9 @@ def body(begun):
 begun = 0
 if FORM == "steps":
     for _ in state.steps(1 << 30, step=training.step):
+        # Rounds that were lost, and applied by steps(), may have been the last ones.
+        if state.round >= end():
+            break
         body(begun)
         begun += 1
         # The round that ends now is the last.
