@@ -49,7 +49,8 @@ killed() {
 	check "$what: rank 3 got its model from another rank" grep -q "started 4 times, fetched [1-9]" "$WORK/3.py.out"
 	equal "$what: all models are the same" "4 1" \
 		"$(cat "$WORK"/digest-* | wc -l) $(sort -u "$WORK"/digest-* | wc -l)"
-	check "$what: the loss is within the noise of bsp of three ranks" grep -q 'loss within the noise' "$WORK/0.py.out"
+	[ ! -e "$WORK/bsp-$2.json" ] ||
+		check "$what: the loss is within the noise of bsp of three ranks" grep -q 'loss within the noise' "$WORK/0.py.out"
 	diag "$what: $(grep -hE 'started|loss' "$WORK/0.py.out" "$WORK/3.py.out")"
 	saina job del fastest >/dev/null
 }
