@@ -321,6 +321,10 @@ def case_token():
     began = time.monotonic()
     fails("token: a rank without the token", "rank 1: " if RANK != 1 else "token", init)
     point(time.monotonic() - began < 60, "token: nobody waits for the others' time-out")
+    # Rank 0 has the store, by which the others hear of it.
+    with open(f"{OUT}/token-{RANK}", "w", encoding="ascii"):
+        pass
+    until(lambda: all(os.path.exists(f"{OUT}/token-{r}") for r in range(RANKS)), 30)
 
 
 def case_killed():
