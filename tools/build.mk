@@ -21,9 +21,15 @@ install-wireshark:
 	install -D -m 644 tools/wireshark/saina.lua $(DESTDIR)$(PREFIX)/share/saina/wireshark/saina.lua
 .PHONY: install-wireshark
 
+$(B)/grafana.json: tools/grafana/dashboard.py
+	@mkdir -p $(B)
+	@echo '  JSON    $@'
+	$(PYTHON3) $< >$@
+ALL += $(B)/grafana.json
+
 install: install-grafana
-install-grafana:
-	install -D -m 644 tools/grafana/saina.json $(DESTDIR)$(PREFIX)/share/saina/grafana/saina.json
+install-grafana: $(B)/grafana.json
+	install -D -m 644 $< $(DESTDIR)$(PREFIX)/share/saina/grafana/saina.json
 .PHONY: install-grafana
 
 # The other one, qemu, needs saina-vm and its kernels, which are not installed.

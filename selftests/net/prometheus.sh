@@ -67,7 +67,7 @@ check "Prometheus has a rate of rounds" slowwait 60 value_at_least 0.1 'rate(sai
 # 3. The expressions of the dashboard have values
 saina port set p1 loss-in 0.05 delay-out 1
 # Expressions about drops may have no value, as nothing was dropped; they must not be errors.
-"$CLIENT" dashboard "$TOP/tools/grafana/saina.json" "$TOP/userland/agent/metrics/families.c" >"$WORK/exprs"
+"$CLIENT" dashboard "$B/grafana.json" "$TOP/userland/agent/metrics/families.c" >"$WORK/exprs"
 check "the dashboard's expressions are about metrics that there are" [ "$(wc -l <"$WORK/exprs")" -ge 10 ]
 while IFS= read -r expr; do
 	expr=${expr//\$job/.*}
