@@ -11,6 +11,8 @@
 #define TABLE(set, text, padding) const struct saina_attr_class saina_##set##_class = { \
 	.name = text, .attrs = set##_attrs, .n = sizeof(set##_attrs) / sizeof(set##_attrs[0]), \
 	.size = sizeof(struct saina_##set##_attrs), .pad = padding }
+#define OP(cmd, set, text, how, ...) [SAINA_CMD_##cmd] = { .name = text, \
+	.class = &saina_##set##_class, .flags = how, ##__VA_ARGS__ }
 #define BIT_OF(n) (1ull << (n))
 
 static const struct saina_attr policy_attrs[] = {
@@ -216,185 +218,101 @@ _Static_assert(SAINA_EV_WORKER_COARSENED == 14, "event-type: worker-coarsened");
 _Static_assert(SAINA_EV_WORKER_BEHIND == 15, "event-type: worker-behind");
 
 const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
-	[SAINA_CMD_JOB_NEW] = {
-		.name = "job-new",
-		.class = &saina_job_class,
-		.flags = SAINA_OP_DO | SAINA_OP_ADMIN,
-		.do_takes = BIT_OF(SAINA_A_JOB_ID) |
-			BIT_OF(SAINA_A_JOB_NAME) |
-			BIT_OF(SAINA_A_JOB_ELEMENTS) |
-			BIT_OF(SAINA_A_JOB_WORKERS) |
-			BIT_OF(SAINA_A_JOB_PAYLOAD) |
-			BIT_OF(SAINA_A_JOB_POOL) |
-			BIT_OF(SAINA_A_JOB_RING) |
-			BIT_OF(SAINA_A_JOB_ELEM_TYPE) |
-			BIT_OF(SAINA_A_JOB_EXPONENT) |
-			BIT_OF(SAINA_A_JOB_POLICY) |
-			BIT_OF(SAINA_A_JOB_TOKEN) |
-			BIT_OF(SAINA_A_JOB_HEARTBEAT_MS) |
-			BIT_OF(SAINA_A_JOB_DEAD_MS) |
-			BIT_OF(SAINA_A_JOB_BY_REFERENCE) |
-			BIT_OF(SAINA_A_JOB_ELEMENTS_AUTO),
-	},
-	[SAINA_CMD_JOB_SET] = {
-		.name = "job-set",
-		.class = &saina_job_class,
-		.flags = SAINA_OP_DO | SAINA_OP_ADMIN,
-		.do_takes = BIT_OF(SAINA_A_JOB_ID) |
-			BIT_OF(SAINA_A_JOB_NAME) |
-			BIT_OF(SAINA_A_JOB_STATE) |
-			BIT_OF(SAINA_A_JOB_ELEMENTS) |
-			BIT_OF(SAINA_A_JOB_WORKERS) |
-			BIT_OF(SAINA_A_JOB_PAYLOAD) |
-			BIT_OF(SAINA_A_JOB_POOL) |
-			BIT_OF(SAINA_A_JOB_RING) |
-			BIT_OF(SAINA_A_JOB_ELEM_TYPE) |
-			BIT_OF(SAINA_A_JOB_EXPONENT) |
-			BIT_OF(SAINA_A_JOB_POLICY) |
-			BIT_OF(SAINA_A_JOB_TOKEN) |
-			BIT_OF(SAINA_A_JOB_HEARTBEAT_MS) |
-			BIT_OF(SAINA_A_JOB_DEAD_MS) |
-			BIT_OF(SAINA_A_JOB_POLICY_FROM) |
-			BIT_OF(SAINA_A_JOB_POLICY_ON) |
-			BIT_OF(SAINA_A_JOB_POLICY_CANCEL) |
-			BIT_OF(SAINA_A_JOB_K_SET) |
-			BIT_OF(SAINA_A_JOB_CONTROLLER),
-	},
-	[SAINA_CMD_JOB_DEL] = {
-		.name = "job-del",
-		.class = &saina_job_class,
-		.flags = SAINA_OP_DO | SAINA_OP_ADMIN,
-		.do_takes = BIT_OF(SAINA_A_JOB_ID) |
-			BIT_OF(SAINA_A_JOB_NAME),
-	},
-	[SAINA_CMD_JOB_GET] = {
-		.name = "job-get",
-		.class = &saina_job_class,
-		.flags = SAINA_OP_DO | SAINA_OP_DUMP,
-		.do_takes = BIT_OF(SAINA_A_JOB_ID) |
-			BIT_OF(SAINA_A_JOB_NAME),
-	},
-	[SAINA_CMD_JOB_NTF] = {
-		.name = "job-ntf",
-		.class = &saina_job_class,
-		.flags = 0,
-	},
-	[SAINA_CMD_JOB_DEL_NTF] = {
-		.name = "job-del-ntf",
-		.class = &saina_job_class,
-		.flags = 0,
-	},
-	[SAINA_CMD_WORKER_SET] = {
-		.name = "worker-set",
-		.class = &saina_worker_class,
-		.flags = SAINA_OP_DO | SAINA_OP_ADMIN,
-		.do_takes = BIT_OF(SAINA_A_WORKER_JOB_ID) |
-			BIT_OF(SAINA_A_WORKER_JOB_NAME) |
-			BIT_OF(SAINA_A_WORKER_ID) |
-			BIT_OF(SAINA_A_WORKER_NAME) |
-			BIT_OF(SAINA_A_WORKER_STATE) |
-			BIT_OF(SAINA_A_WORKER_IFINDEX) |
-			BIT_OF(SAINA_A_WORKER_IP) |
-			BIT_OF(SAINA_A_WORKER_MAC) |
-			BIT_OF(SAINA_A_WORKER_UDP_PORT) |
-			BIT_OF(SAINA_A_WORKER_SESSION) |
-			BIT_OF(SAINA_A_WORKER_RELAY) |
-			BIT_OF(SAINA_A_WORKER_ROUND) |
-			BIT_OF(SAINA_A_WORKER_LATE) |
-			BIT_OF(SAINA_A_WORKER_ELEMENTS),
-	},
-	[SAINA_CMD_WORKER_DEL] = {
-		.name = "worker-del",
-		.class = &saina_worker_class,
-		.flags = SAINA_OP_DO | SAINA_OP_ADMIN,
-		.do_takes = BIT_OF(SAINA_A_WORKER_JOB_ID) |
-			BIT_OF(SAINA_A_WORKER_JOB_NAME) |
-			BIT_OF(SAINA_A_WORKER_ID),
-	},
-	[SAINA_CMD_WORKER_GET] = {
-		.name = "worker-get",
-		.class = &saina_worker_class,
-		.flags = SAINA_OP_DO | SAINA_OP_DUMP,
-		.do_takes = BIT_OF(SAINA_A_WORKER_JOB_ID) |
-			BIT_OF(SAINA_A_WORKER_JOB_NAME) |
-			BIT_OF(SAINA_A_WORKER_ID),
-		.dump_takes = BIT_OF(SAINA_A_WORKER_JOB_ID) |
-			BIT_OF(SAINA_A_WORKER_JOB_NAME),
-	},
-	[SAINA_CMD_WORKER_NTF] = {
-		.name = "worker-ntf",
-		.class = &saina_worker_class,
-		.flags = 0,
-	},
-	[SAINA_CMD_WORKER_DEL_NTF] = {
-		.name = "worker-del-ntf",
-		.class = &saina_worker_class,
-		.flags = 0,
-	},
-	[SAINA_CMD_LIMITS_GET] = {
-		.name = "limits-get",
-		.class = &saina_limits_class,
-		.flags = SAINA_OP_DO,
-	},
-	[SAINA_CMD_LIMITS_SET] = {
-		.name = "limits-set",
-		.class = &saina_limits_class,
-		.flags = SAINA_OP_DO | SAINA_OP_ADMIN,
-		.do_takes = BIT_OF(SAINA_A_LIMITS_JOBS) |
-			BIT_OF(SAINA_A_LIMITS_MEMORY_JOB) |
-			BIT_OF(SAINA_A_LIMITS_MEMORY),
-	},
-	[SAINA_CMD_LIMITS_NTF] = {
-		.name = "limits-ntf",
-		.class = &saina_limits_class,
-		.flags = 0,
-	},
-	[SAINA_CMD_EVENT] = {
-		.name = "event",
-		.class = &saina_event_class,
-		.flags = 0,
-	},
-	[SAINA_CMD_PORT_GET] = {
-		.name = "port-get",
-		.class = &saina_port_class,
-		.flags = SAINA_OP_DUMP,
-	},
-	[SAINA_CMD_PORT_SET] = {
-		.name = "port-set",
-		.class = &saina_port_class,
-		.flags = SAINA_OP_DO | SAINA_OP_ADMIN,
-		.do_takes = BIT_OF(SAINA_A_PORT_IFINDEX) |
-			BIT_OF(SAINA_A_PORT_IFNAME) |
-			BIT_OF(SAINA_A_PORT_LOSS_IN) |
-			BIT_OF(SAINA_A_PORT_LOSS_OUT) |
-			BIT_OF(SAINA_A_PORT_DELAY_IN) |
-			BIT_OF(SAINA_A_PORT_DELAY_OUT) |
-			BIT_OF(SAINA_A_PORT_SEED) |
-			BIT_OF(SAINA_A_PORT_HOOK),
-	},
-	[SAINA_CMD_PORT_NTF] = {
-		.name = "port-ntf",
-		.class = &saina_port_class,
-		.flags = 0,
-	},
-	[SAINA_CMD_SLOT_GET] = {
-		.name = "slot-get",
-		.class = &saina_slot_class,
-		.flags = SAINA_OP_DUMP,
-		.dump_takes = BIT_OF(SAINA_A_SLOT_JOB_ID) |
-			BIT_OF(SAINA_A_SLOT_JOB_NAME),
-	},
-	[SAINA_CMD_STATS_GET] = {
-		.name = "stats-get",
-		.class = &saina_stats_class,
-		.flags = SAINA_OP_DUMP,
-		.dump_takes = BIT_OF(SAINA_A_STATS_JOB_ID) |
-			BIT_OF(SAINA_A_STATS_JOB_NAME),
-	},
-	[SAINA_CMD_SUBSCRIBE] = {
-		.name = "subscribe",
-		.class = &saina_subscription_class,
-		.flags = SAINA_OP_DO,
-		.do_takes = BIT_OF(SAINA_A_SUBSCRIPTION_GROUPS),
-	},
+	OP(JOB_NEW, job, "job-new", SAINA_OP_DO | SAINA_OP_ADMIN,
+	   .do_takes = BIT_OF(SAINA_A_JOB_ID) |
+		BIT_OF(SAINA_A_JOB_NAME) |
+		BIT_OF(SAINA_A_JOB_ELEMENTS) |
+		BIT_OF(SAINA_A_JOB_WORKERS) |
+		BIT_OF(SAINA_A_JOB_PAYLOAD) |
+		BIT_OF(SAINA_A_JOB_POOL) |
+		BIT_OF(SAINA_A_JOB_RING) |
+		BIT_OF(SAINA_A_JOB_ELEM_TYPE) |
+		BIT_OF(SAINA_A_JOB_EXPONENT) |
+		BIT_OF(SAINA_A_JOB_POLICY) |
+		BIT_OF(SAINA_A_JOB_TOKEN) |
+		BIT_OF(SAINA_A_JOB_HEARTBEAT_MS) |
+		BIT_OF(SAINA_A_JOB_DEAD_MS) |
+		BIT_OF(SAINA_A_JOB_BY_REFERENCE) |
+		BIT_OF(SAINA_A_JOB_ELEMENTS_AUTO)),
+	OP(JOB_SET, job, "job-set", SAINA_OP_DO | SAINA_OP_ADMIN,
+	   .do_takes = BIT_OF(SAINA_A_JOB_ID) |
+		BIT_OF(SAINA_A_JOB_NAME) |
+		BIT_OF(SAINA_A_JOB_STATE) |
+		BIT_OF(SAINA_A_JOB_ELEMENTS) |
+		BIT_OF(SAINA_A_JOB_WORKERS) |
+		BIT_OF(SAINA_A_JOB_PAYLOAD) |
+		BIT_OF(SAINA_A_JOB_POOL) |
+		BIT_OF(SAINA_A_JOB_RING) |
+		BIT_OF(SAINA_A_JOB_ELEM_TYPE) |
+		BIT_OF(SAINA_A_JOB_EXPONENT) |
+		BIT_OF(SAINA_A_JOB_POLICY) |
+		BIT_OF(SAINA_A_JOB_TOKEN) |
+		BIT_OF(SAINA_A_JOB_HEARTBEAT_MS) |
+		BIT_OF(SAINA_A_JOB_DEAD_MS) |
+		BIT_OF(SAINA_A_JOB_POLICY_FROM) |
+		BIT_OF(SAINA_A_JOB_POLICY_ON) |
+		BIT_OF(SAINA_A_JOB_POLICY_CANCEL) |
+		BIT_OF(SAINA_A_JOB_K_SET) |
+		BIT_OF(SAINA_A_JOB_CONTROLLER)),
+	OP(JOB_DEL, job, "job-del", SAINA_OP_DO | SAINA_OP_ADMIN,
+	   .do_takes = BIT_OF(SAINA_A_JOB_ID) |
+		BIT_OF(SAINA_A_JOB_NAME)),
+	OP(JOB_GET, job, "job-get", SAINA_OP_DO | SAINA_OP_DUMP,
+	   .do_takes = BIT_OF(SAINA_A_JOB_ID) |
+		BIT_OF(SAINA_A_JOB_NAME)),
+	OP(JOB_NTF, job, "job-ntf", 0),
+	OP(JOB_DEL_NTF, job, "job-del-ntf", 0),
+	OP(WORKER_SET, worker, "worker-set", SAINA_OP_DO | SAINA_OP_ADMIN,
+	   .do_takes = BIT_OF(SAINA_A_WORKER_JOB_ID) |
+		BIT_OF(SAINA_A_WORKER_JOB_NAME) |
+		BIT_OF(SAINA_A_WORKER_ID) |
+		BIT_OF(SAINA_A_WORKER_NAME) |
+		BIT_OF(SAINA_A_WORKER_STATE) |
+		BIT_OF(SAINA_A_WORKER_IFINDEX) |
+		BIT_OF(SAINA_A_WORKER_IP) |
+		BIT_OF(SAINA_A_WORKER_MAC) |
+		BIT_OF(SAINA_A_WORKER_UDP_PORT) |
+		BIT_OF(SAINA_A_WORKER_SESSION) |
+		BIT_OF(SAINA_A_WORKER_RELAY) |
+		BIT_OF(SAINA_A_WORKER_ROUND) |
+		BIT_OF(SAINA_A_WORKER_LATE) |
+		BIT_OF(SAINA_A_WORKER_ELEMENTS)),
+	OP(WORKER_DEL, worker, "worker-del", SAINA_OP_DO | SAINA_OP_ADMIN,
+	   .do_takes = BIT_OF(SAINA_A_WORKER_JOB_ID) |
+		BIT_OF(SAINA_A_WORKER_JOB_NAME) |
+		BIT_OF(SAINA_A_WORKER_ID)),
+	OP(WORKER_GET, worker, "worker-get", SAINA_OP_DO | SAINA_OP_DUMP,
+	   .do_takes = BIT_OF(SAINA_A_WORKER_JOB_ID) |
+		BIT_OF(SAINA_A_WORKER_JOB_NAME) |
+		BIT_OF(SAINA_A_WORKER_ID),
+	   .dump_takes = BIT_OF(SAINA_A_WORKER_JOB_ID) |
+		BIT_OF(SAINA_A_WORKER_JOB_NAME)),
+	OP(WORKER_NTF, worker, "worker-ntf", 0),
+	OP(WORKER_DEL_NTF, worker, "worker-del-ntf", 0),
+	OP(LIMITS_GET, limits, "limits-get", SAINA_OP_DO),
+	OP(LIMITS_SET, limits, "limits-set", SAINA_OP_DO | SAINA_OP_ADMIN,
+	   .do_takes = BIT_OF(SAINA_A_LIMITS_JOBS) |
+		BIT_OF(SAINA_A_LIMITS_MEMORY_JOB) |
+		BIT_OF(SAINA_A_LIMITS_MEMORY)),
+	OP(LIMITS_NTF, limits, "limits-ntf", 0),
+	OP(EVENT, event, "event", 0),
+	OP(PORT_GET, port, "port-get", SAINA_OP_DUMP),
+	OP(PORT_SET, port, "port-set", SAINA_OP_DO | SAINA_OP_ADMIN,
+	   .do_takes = BIT_OF(SAINA_A_PORT_IFINDEX) |
+		BIT_OF(SAINA_A_PORT_IFNAME) |
+		BIT_OF(SAINA_A_PORT_LOSS_IN) |
+		BIT_OF(SAINA_A_PORT_LOSS_OUT) |
+		BIT_OF(SAINA_A_PORT_DELAY_IN) |
+		BIT_OF(SAINA_A_PORT_DELAY_OUT) |
+		BIT_OF(SAINA_A_PORT_SEED) |
+		BIT_OF(SAINA_A_PORT_HOOK)),
+	OP(PORT_NTF, port, "port-ntf", 0),
+	OP(SLOT_GET, slot, "slot-get", SAINA_OP_DUMP,
+	   .dump_takes = BIT_OF(SAINA_A_SLOT_JOB_ID) |
+		BIT_OF(SAINA_A_SLOT_JOB_NAME)),
+	OP(STATS_GET, stats, "stats-get", SAINA_OP_DUMP,
+	   .dump_takes = BIT_OF(SAINA_A_STATS_JOB_ID) |
+		BIT_OF(SAINA_A_STATS_JOB_NAME)),
+	OP(SUBSCRIBE, subscription, "subscribe", SAINA_OP_DO,
+	   .do_takes = BIT_OF(SAINA_A_SUBSCRIPTION_GROUPS)),
 };
