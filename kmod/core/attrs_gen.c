@@ -11,8 +11,8 @@
 #define TABLE(set, text, padding) const struct saina_attr_class saina_##set##_class = { \
 	.name = text, .attrs = set##_attrs, .n = sizeof(set##_attrs) / sizeof(set##_attrs[0]), \
 	.size = sizeof(struct saina_##set##_attrs), .pad = padding }
-#define OP(cmd, set, text, how, ...) [SAINA_CMD_##cmd] = { .name = text, \
-	.class = &saina_##set##_class, .flags = how, ##__VA_ARGS__ }
+#define OP(cmd, set, text, how, ...) \
+	[SAINA_CMD_##cmd] = { .name = text, .class = &saina_##set##_class, .flags = how, ##__VA_ARGS__ }
 #define BIT_OF(n) (1ull << (n))
 
 static const struct saina_attr policy_attrs[] = {
