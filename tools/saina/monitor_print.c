@@ -46,45 +46,6 @@ static void print_states(const struct saina_event_attrs *ev)
 	out_str("to", " -> %s", job_state_name(ev->b));
 }
 
-static void print_change(const struct saina_event_attrs *ev)
-{
-	out_uint("from", " %" PRIu64, ev->a);
-	out_uint("to", " -> %" PRIu64, ev->b);
-}
-
-static void print_degraded(const struct saina_event_attrs *ev)
-{
-	out_uint("segment", " segment %" PRIu64, ev->a);
-	out_uint("contributors", " contributors %" PRIu64, ev->b);
-}
-
-static void print_segment(const struct saina_event_attrs *ev)
-{
-	out_uint("segment", " segment %" PRIu64, ev->a);
-}
-
-static void print_late(const struct saina_event_attrs *ev)
-{
-	out_uint("late", " gradients %" PRIu64, ev->a);
-}
-
-static void print_nonfinite(const struct saina_event_attrs *ev)
-{
-	out_uint("nonfinite", " gradients %" PRIu64, ev->a);
-}
-
-static void print_coarsened(const struct saina_event_attrs *ev)
-{
-	out_uint("coarsened", " slots %" PRIu64, ev->a);
-	out_uint("slots", " of %" PRIu64, ev->b);
-}
-
-static void print_behind(const struct saina_event_attrs *ev)
-{
-	out_uint("behind", " rounds %" PRIu64, ev->a);
-	out_uint("lead", " lead %" PRIu64, ev->b);
-}
-
 static void print_port_event(const struct saina_event_attrs *ev)
 {
 	out_uint("ifindex", " ifindex %" PRIu64, ev->a);
@@ -97,30 +58,46 @@ static void print_controller(const struct saina_event_attrs *ev)
 	out_uint("k_set", ev->a ? ": k stays %" PRIu64 : ": k stays k0", ev->a);
 }
 
+/* How a number of an event is printed; without @key it is not. */
+struct number {
+	const char *key, *format;
+};
+
 static const struct {
 	__u32 type;
 	const char *name;
-	void (*print)(const struct saina_event_attrs *ev);
+	struct number a, b;
+	void (*print)(const struct saina_event_attrs *ev);	/* more than numbers */
 } events[] = {
-	{ SAINA_EV_ROUND,		"round",		print_flips },
-	{ SAINA_EV_K,			"k",			print_change },
-	{ SAINA_EV_POLICY,		"policy",		print_change },
-	{ SAINA_EV_DEGRADED,		"degraded",		print_degraded },
-	{ SAINA_EV_STALE,		"stale",		print_segment },
-	{ SAINA_EV_JOB_STATE,		"job-state",		print_states },
-	{ SAINA_EV_WORKER_JOINED,	"worker-joined",	NULL },
-	{ SAINA_EV_WORKER_LEFT,		"worker-left",		NULL },
-	{ SAINA_EV_WORKER_DEAD,		"worker-dead",		NULL },
-	{ SAINA_EV_WORKER_LATE,		"worker-late",		print_late },
-	{ SAINA_EV_PORT,		"port",			print_port_event },
-	{ SAINA_EV_CONTROLLER,		"controller",		print_controller },
-	{ SAINA_EV_WORKER_NONFINITE,	"worker-nonfinite",	print_nonfinite },
-	{ SAINA_EV_WORKER_COARSENED,	"worker-coarsened",	print_coarsened },
-	{ SAINA_EV_WORKER_BEHIND,	"worker-behind",	print_behind },
+	{ SAINA_EV_ROUND, "round", .print = print_flips },
+	{ SAINA_EV_K, "k", .a = { "from", " %" PRIu64 }, .b = { "to", " -> %" PRIu64 } },
+	{ SAINA_EV_POLICY, "policy", .a = { "from", " %" PRIu64 }, .b = { "to", " -> %" PRIu64 } },
+	{ SAINA_EV_DEGRADED, "degraded", .a = { "segment", " segment %" PRIu64 },
+	  .b = { "contributors", " contributors %" PRIu64 } },
+	{ SAINA_EV_STALE, "stale", .a = { "segment", " segment %" PRIu64 } },
+	{ SAINA_EV_JOB_STATE, "job-state", .print = print_states },
+	{ SAINA_EV_WORKER_JOINED, "worker-joined", .print = NULL },
+	{ SAINA_EV_WORKER_LEFT, "worker-left", .print = NULL },
+	{ SAINA_EV_WORKER_DEAD, "worker-dead", .print = NULL },
+	{ SAINA_EV_WORKER_LATE, "worker-late", .a = { "late", " gradients %" PRIu64 } },
+	{ SAINA_EV_PORT, "port", .print = print_port_event },
+	{ SAINA_EV_CONTROLLER, "controller", .print = print_controller },
+	{ SAINA_EV_WORKER_NONFINITE, "worker-nonfinite", .a = { "nonfinite", " gradients %" PRIu64 } },
+	{ SAINA_EV_WORKER_COARSENED, "worker-coarsened", .a = { "coarsened", " slots %" PRIu64 },
+	  .b = { "slots", " of %" PRIu64 } },
+	{ SAINA_EV_WORKER_BEHIND, "worker-behind", .a = { "behind", " rounds %" PRIu64 },
+	  .b = { "lead", " lead %" PRIu64 } },
 };
 
-static void print_event(const struct saina_event_attrs *ev)
+static void print_number(const struct number *n, __u64 value)
 {
+	if (n->key)
+		out_uint(n->key, n->format, value);
+}
+
+static void print_event(const void *obj)
+{
+	const struct saina_event_attrs *ev = obj;
 	const char *name = "unknown";
 	size_t i;
 
@@ -138,8 +115,12 @@ static void print_event(const struct saina_event_attrs *ev)
 		out_uint("job_id", ev->job_name[0] ? NULL : " job %" PRIu64, ev->job_id);
 	if (SAINA_HAS(ev, SAINA_A_EVENT_WORKER))
 		out_uint("worker", " worker %" PRIu64, ev->worker);
-	if (i < ARRAY_SIZE(events) && events[i].print)
-		events[i].print(ev);
+	if (i < ARRAY_SIZE(events)) {
+		print_number(&events[i].a, ev->a);
+		print_number(&events[i].b, ev->b);
+		if (events[i].print)
+			events[i].print(ev);
+	}
 	if (SAINA_HAS(ev, SAINA_A_EVENT_ROUND))
 		out_uint("round", " round %" PRIu64, ev->round);
 	if (SAINA_HAS(ev, SAINA_A_EVENT_K))
@@ -150,8 +131,10 @@ static void print_event(const struct saina_event_attrs *ev)
 }
 
 /* Changed objects are printed on one line, like events. */
-static void print_job_line(const struct saina_job_attrs *job)
+static void print_job_line(const void *obj)
 {
+	const struct saina_job_attrs *job = obj;
+
 	out_uint("id", " %" PRIu64 ":", job->id);
 	out_str("name", " %s", job->name);
 	out_str("state", " %s", job_state_name(job->state));
@@ -164,8 +147,10 @@ static void print_job_line(const struct saina_job_attrs *job)
 	out_text("\n");
 }
 
-static void print_worker_line(const struct saina_worker_attrs *w)
+static void print_worker_line(const void *obj)
 {
+	const struct saina_worker_attrs *w = obj;
+
 	out_str("job", " %s", w->job_name);
 	out_uint("job_id", NULL, w->job_id);
 	out_uint("worker", " worker %" PRIu64, w->id);
@@ -176,8 +161,16 @@ static void print_worker_line(const struct saina_worker_attrs *w)
 	out_text("\n");
 }
 
-static void print_limits_line(const struct saina_limits_attrs *l)
+static void print_port_line(const void *obj)
 {
+	out_text(" ");
+	port_print(obj);
+}
+
+static void print_limits_line(const void *obj)
+{
+	const struct saina_limits_attrs *l = obj;
+
 	out_uint("jobs_used", " jobs %" PRIu64, l->jobs_used);
 	out_uint("jobs", " of %" PRIu64, l->jobs);
 	out_bytes("memory_used", " memory %s", l->memory_used);
@@ -189,66 +182,33 @@ static void print_limits_line(const struct saina_limits_attrs *l)
 
 int monitor_print(const struct nlmsghdr *nlh, void *arg)
 {
-	static const char *const names[SAINA_CMD_MAX + 1] = {
-		[SAINA_CMD_JOB_NTF] = "job-changed",
-		[SAINA_CMD_JOB_DEL_NTF] = "job-deleted",
-		[SAINA_CMD_WORKER_NTF] = "worker-changed",
-		[SAINA_CMD_WORKER_DEL_NTF] = "worker-deleted",
-		[SAINA_CMD_PORT_NTF] = "port-changed",
-		[SAINA_CMD_LIMITS_NTF] = "limits-changed",
+	static const struct {
+		const char *name;	/* NULL: print() prints name and time */
+		void (*print)(const void *obj);
+	} notes[SAINA_CMD_MAX + 1] = {
+		[SAINA_CMD_EVENT] = { NULL, print_event },
+		[SAINA_CMD_JOB_NTF] = { "job-changed", print_job_line },
+		[SAINA_CMD_JOB_DEL_NTF] = { "job-deleted", print_job_line },
+		[SAINA_CMD_WORKER_NTF] = { "worker-changed", print_worker_line },
+		[SAINA_CMD_WORKER_DEL_NTF] = { "worker-deleted", print_worker_line },
+		[SAINA_CMD_PORT_NTF] = { "port-changed", print_port_line },
+		[SAINA_CMD_LIMITS_NTF] = { "limits-changed", print_limits_line },
 	};
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
-	struct saina_worker_attrs worker;
-	struct saina_limits_attrs limits;
-	struct saina_event_attrs event;
-	struct saina_port_attrs port;
-	struct saina_job_attrs job;
+	union saina_any_attrs obj;
 
-	switch (g->cmd) {
-	case SAINA_CMD_EVENT:
-		if (saina_ctl_decode(nlh, &saina_event_class, &event))
-			goto malformed;
-		out_open(NULL);
-		print_event(&event);
-		out_close();
-		return 0;
-	case SAINA_CMD_JOB_NTF:
-	case SAINA_CMD_JOB_DEL_NTF:
-		if (saina_ctl_decode(nlh, &saina_job_class, &job))
-			goto malformed;
-		break;
-	case SAINA_CMD_WORKER_NTF:
-	case SAINA_CMD_WORKER_DEL_NTF:
-		if (saina_ctl_decode(nlh, &saina_worker_class, &worker))
-			goto malformed;
-		break;
-	case SAINA_CMD_PORT_NTF:
-		if (saina_ctl_decode(nlh, &saina_port_class, &port))
-			goto malformed;
-		break;
-	case SAINA_CMD_LIMITS_NTF:
-		if (saina_ctl_decode(nlh, &saina_limits_class, &limits))
-			goto malformed;
-		break;
-	default:
+	if (g->cmd > SAINA_CMD_MAX || !notes[g->cmd].print)
 		return 0;	/* of a newer control plane */
+	if (saina_ctl_decode(nlh, saina_ctl_op(g->cmd)->class, &obj)) {
+		fprintf(stderr, "saina: monitor: a malformed notification was skipped\n");
+		return 0;
 	}
 	out_open(NULL);
-	monitor_time_print(read_clock_ns(CLOCK_MONOTONIC));
-	out_str("event", "%s", names[g->cmd]);
-	if (g->cmd == SAINA_CMD_PORT_NTF) {
-		out_text(" ");
-		port_print(&port);
-	} else if (g->cmd == SAINA_CMD_LIMITS_NTF) {
-		print_limits_line(&limits);
-	} else if (g->cmd == SAINA_CMD_JOB_NTF || g->cmd == SAINA_CMD_JOB_DEL_NTF) {
-		print_job_line(&job);
-	} else {
-		print_worker_line(&worker);
+	if (notes[g->cmd].name) {
+		monitor_time_print(read_clock_ns(CLOCK_MONOTONIC));
+		out_str("event", "%s", notes[g->cmd].name);
 	}
+	notes[g->cmd].print(&obj);
 	out_close();
-	return 0;
-malformed:
-	fprintf(stderr, "saina: monitor: a malformed notification was skipped\n");
 	return 0;
 }
