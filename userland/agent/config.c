@@ -17,9 +17,10 @@
 #include "ctl/policy_text.h"
 #include "agent/log.h"
 
-/* Where the message goes; @file: that it is about, NULL: the command line. */
+/* Where the message goes; @file, @line: what it is about, NULL: the command line. */
 struct config_error {
 	const char *file;
+	int line;
 	char *text;
 	size_t size;
 };
@@ -69,120 +70,76 @@ void config_free(struct config *cfg)
 
 /* Scalar keys, all strings */
 
-static int set_string(struct config_error *c, int line, const char *key, const char *value,
-		      char *to, size_t size)
+/**
+ * struct config_key
+ * @set: checks the value and stores it in the member of struct config
+ * @offset: of that member
+ * @size: of its text, or of the part of it that the value may fill
+ * @words: that are allowed; the index of one is stored
+ */
+struct config_key {
+	const char *name;
+	int (*set)(struct config_error *c, const struct config_key *k, const char *v, void *to);
+	size_t offset, size;
+	const char *const *words;
+};
+
+static int set_text(struct config_error *c, const struct config_key *k, const char *v, void *to)
 {
-	if (!value[0])
-		return set_error(c, line, "%s: must not be empty", key);
-	if (strlen(value) >= size)
-		return set_error(c, line, "%s: '%.32s...' is longer than the %zu characters allowed",
-				key, value, size - 1);
-	snprintf(to, size, "%s", value);
+	if (!v[0])
+		return set_error(c, c->line, "%s: must not be empty", k->name);
+	if (strlen(v) >= k->size)
+		return set_error(c, c->line, "%s: '%.32s...' is longer than the %zu characters allowed",
+				k->name, v, k->size - 1);
+	snprintf(to, k->size, "%s", v);
 	return 0;
 }
 
-static int set_path(struct config_error *c, int line, const char *key, const char *value, char *to,
-		    size_t size)
+static int set_path(struct config_error *c, const struct config_key *k, const char *v, void *to)
 {
-	if (value[0] != '/')
-		return set_error(c, line, "%s: '%.64s' is not an absolute path", key, value);
-	return set_string(c, line, key, value, to, size);
+	if (v[0] != '/')
+		return set_error(c, c->line, "%s: '%.64s' is not an absolute path", k->name, v);
+	return set_text(c, k, v, to);
 }
 
-static int set_word(struct config_error *c, int line, const char *key, const char *value,
-		    const char *const *words, int *to)
+static int set_word(struct config_error *c, const struct config_key *k, const char *v, void *to)
 {
 	char allowed[128] = "";
 	int i;
 
-	for (i = 0; words[i]; i++) {
-		if (!strcmp(words[i], value)) {
-			*to = i;
+	for (i = 0; k->words[i]; i++) {
+		if (!strcmp(k->words[i], v)) {
+			*(int *)to = i;
 			return 0;
 		}
 		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s\"%s\"",
-			 i ? ", " : "", words[i]);
+			 i ? ", " : "", k->words[i]);
 	}
-	return set_error(c, line, "%s: \"%.32s\" is unknown; allowed are %s", key, value, allowed);
+	return set_error(c, c->line, "%s: \"%.32s\" is unknown; allowed are %s", k->name, v, allowed);
 }
 
-static int key_bridge(struct config_error *c, int line, const char *v, struct config *cfg)
-{
-	return set_string(c, line, "bridge", v, cfg->bridge, sizeof(cfg->bridge));
-}
-
-static int key_bridge_type(struct config_error *c, int line, const char *v, struct config *cfg)
-{
-	static const char *const words[] = { "auto", "ovs", "linux", NULL };
-	int n = 0, ret = set_word(c, line, "bridge_type", v, words, &n);
-
-	cfg->bridge_type = n;
-	return ret;
-}
-
-static int key_control_plane(struct config_error *c, int line, const char *v, struct config *cfg)
-{
-	static const char *const words[] = { "auto", "kernel", "agent", NULL };
-	int n = 0, ret = set_word(c, line, "control_plane", v, words, &n);
-
-	cfg->backend = n;
-	return ret;
-}
-
-static int key_address(struct config_error *c, int line, const char *v, struct config *cfg)
+static int set_address(struct config_error *c, const struct config_key *k, const char *v, void *to)
 {
 	struct in_addr addr;
 
 	if (inet_pton(AF_INET, v, &addr) != 1 || !addr.s_addr || IN_MULTICAST(ntohl(addr.s_addr)))
-		return set_error(c, line,
+		return set_error(c, c->line,
 				 "address: '%.32s' is no IPv4 address of a host, as 192.0.2.1", v);
-	cfg->address = addr;
+	memcpy(to, &addr, sizeof(addr));
 	return 0;
 }
 
-static int key_ovsdb(struct config_error *c, int line, const char *v, struct config *cfg)
+static int set_ovsdb(struct config_error *c, const struct config_key *k, const char *v, void *to)
 {
-	if (!strncmp(v, "unix:", 5))
-		v += 5;
-	return set_path(c, line, "ovsdb", v, cfg->ovsdb, sizeof(cfg->ovsdb));
+	return set_path(c, k, v + (strncmp(v, "unix:", 5) ? 0 : 5), to);
 }
 
-static int key_control(struct config_error *c, int line, const char *v, struct config *cfg)
-{
-	return set_path(c, line, "control", v, cfg->control, sizeof(cfg->control));
-}
-
-static int key_runtime_dir(struct config_error *c, int line, const char *v, struct config *cfg)
-{
-	return set_path(c, line, "runtime_dir", v, cfg->runtime_dir, sizeof(cfg->runtime_dir) - 32);
-}
-
-static int key_bpffs(struct config_error *c, int line, const char *v, struct config *cfg)
-{
-	return set_path(c, line, "bpffs", v, cfg->bpffs, sizeof(cfg->bpffs) - 32);
-}
-
-static int key_object(struct config_error *c, int line, const char *v, struct config *cfg)
+static int set_object(struct config_error *c, const struct config_key *k, const char *v, void *to)
 {
 	char path[PATH_MAX];
 
 	/* absolute, because going to the background changes the directory */
-	return set_string(c, line, "object", v[0] && realpath(v, path) ? path : v, cfg->object,
-			  sizeof(cfg->object));
-}
-
-static int key_hook(struct config_error *c, int line, const char *v, struct config *cfg)
-{
-	static const char *const words[] = { "auto", "xdp", "generic", "tc", NULL };
-	int n = 0, ret = set_word(c, line, "hook", v, words, &n);
-
-	cfg->hook = n;
-	return ret;
-}
-
-static int key_admin_group(struct config_error *c, int line, const char *v, struct config *cfg)
-{
-	return set_string(c, line, "admin_group", v, cfg->admin_group, sizeof(cfg->admin_group));
+	return set_text(c, k, v[0] && realpath(v, path) ? path : v, to);
 }
 
 int config_host_port(const char *text, char *host, size_t size, unsigned int *port)
@@ -207,56 +164,66 @@ int config_host_port(const char *text, char *host, size_t size, unsigned int *po
 	return 0;
 }
 
-static int key_metrics(struct config_error *c, int line, const char *v, struct config *cfg)
+static int set_metrics(struct config_error *c, const struct config_key *k, const char *v, void *to)
 {
 	char host[64];
 	unsigned int port;
 
 	if (!strcmp(v, "off")) {
-		cfg->metrics[0] = 0;
+		*(char *)to = 0;
 		return 0;
 	}
 	if (strncmp(v, "unix:/", 6) && config_host_port(v, host, sizeof(host), &port))
 		return set_error(
-			c, line,
+			c, c->line,
 			"metrics: '%.64s' is none of 127.0.0.1:9496, [::1]:9496, unix:/PATH, off",
 			v);
-	return set_string(c, line, "metrics", v, cfg->metrics, sizeof(cfg->metrics));
+	return set_text(c, k, v, to);
 }
 
-static int key_log_level(struct config_error *c, int line, const char *v, struct config *cfg)
+static int set_log_level(struct config_error *c, const struct config_key *k, const char *v, void *to)
 {
 	int level = log_level_parse(v);
 
 	if (level < 0)
 		return set_error(
-			c, line,
+			c, c->line,
 			"log_level: \"%.32s\" is unknown; allowed are \"error\", \"warn\", \"info\", \"debug\"",
 			v);
-	cfg->log_level = level;
+	*(int *)to = level;
 	return 0;
 }
 
-static const struct {
-	const char *name;
-	int (*set)(struct config_error *c, int line, const char *value, struct config *cfg);
-} config_keys[] = {
-	{ "bridge", key_bridge },
-	{ "bridge_type", key_bridge_type },
-	{ "address", key_address },
-	{ "ovsdb", key_ovsdb },
-	{ "control", key_control },
-	{ "runtime_dir", key_runtime_dir },
-	{ "bpffs", key_bpffs },
-	{ "object", key_object },
-	{ "hook", key_hook },
-	{ "admin_group", key_admin_group },
-	{ "log_level", key_log_level },
-	{ "metrics", key_metrics },
-	{ "control_plane", key_control_plane },
+/* @spare: bytes of the text that the value must leave free */
+#define KEY(member, setter, spare) \
+	{ #member, setter, offsetof(struct config, member), \
+	  sizeof(((struct config *)0)->member) - (spare), NULL }
+#define WORD(key, member, ...) \
+	{ key, set_word, offsetof(struct config, member), 0, (const char *const[]){ __VA_ARGS__, NULL } }
+
+static const struct config_key config_keys[] = {
+	KEY(bridge, set_text, 0),
+	WORD("bridge_type", bridge_type, "auto", "ovs", "linux"),
+	KEY(address, set_address, 0),
+	KEY(ovsdb, set_ovsdb, 0),
+	KEY(control, set_path, 0),
+	KEY(runtime_dir, set_path, 32),
+	KEY(bpffs, set_path, 32),
+	KEY(object, set_object, 0),
+	WORD("hook", hook, "auto", "xdp", "generic", "tc"),
+	KEY(admin_group, set_text, 0),
+	KEY(log_level, set_log_level, 0),
+	KEY(metrics, set_metrics, 0),
+	WORD("control_plane", backend, "auto", "kernel", "agent"),
 };
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+static int key_set(struct config_error *c, const struct config_key *k, const char *value,
+		   struct config *cfg)
+{
+	return k->set(c, k, value, (char *)cfg + k->offset);
+}
 
 int config_set(struct config *cfg, const char *key, const char *value, char *text, size_t size)
 {
@@ -265,7 +232,7 @@ int config_set(struct config *cfg, const char *key, const char *value, char *tex
 
 	for (i = 0; i < ARRAY_SIZE(config_keys); i++)
 		if (!strcmp(config_keys[i].name, key))
-			return config_keys[i].set(&c, 0, value, cfg);
+			return key_set(&c, &config_keys[i], value, cfg);
 	return set_error(&c, 0, "%s: unknown", key);
 }
 
@@ -456,7 +423,8 @@ static int key_read(struct config_error *c, const config_setting_t *s, struct co
 		value = config_setting_get_string(s);
 		if (!value)
 			return set_error(c, line, "%s: must be a string, in quotes", name);
-		return config_keys[i].set(c, line, value, cfg);
+		c->line = line;
+		return key_set(c, &config_keys[i], value, cfg);
 	}
 	return set_error(c, line, "'%.32s' is unknown; allowed are %slimits, jobs", name, allowed);
 }
