@@ -85,47 +85,32 @@ static enum verdict build_info(const struct snapshot *s, unsigned int item, unsi
 	return single_value(o, part, 1);
 }
 
-enum {
-	UP,
-	HELD_UP,
-	HELD_UP_TIMES,
-	GRANTS,
-	GRANTS_REFUSED,
-	GRANTS_SILENT,
-	GRANTS_CROWDED,
-	FOREIGN,
-	TAKEN_OVER,
-	LIMIT_JOBS,
-	JOBS,
-	LIMIT_MEMORY,
-	MEMORY,
-	PORTS,
-	CONTROL
-};
+/* The functions of families with one sample for each item: its value, if @there. */
+#define VALUE(name, there, value)                                                           \
+	static enum verdict name(const struct snapshot *s, unsigned int item,               \
+				 unsigned int part, int arg, struct sample *o)              \
+	{                                                                                   \
+		return (there) ? single_value(o, part, value) : LAST;                       \
+	}
+#define PORT   (&s->port[item])
+#define JOB    (&s->job[item])
+#define WORKER (&s->worker[item])
 
-static enum verdict agent_value(const struct snapshot *s, unsigned int item, unsigned int part,
-				int arg, struct sample *o)
-{
-	const double values[] = {
-		[UP] = s->up,
-		[HELD_UP] = (double)s->held_up_ns / NSEC_PER_SEC,
-		[HELD_UP_TIMES] = s->held_up_times,
-		[GRANTS] = s->shm[SHM_GRANTED],
-		[GRANTS_REFUSED] = s->shm[SHM_REFUSED],
-		[GRANTS_SILENT] = s->shm[SHM_SILENT],
-		[GRANTS_CROWDED] = s->shm[SHM_CROWDED],
-		[FOREIGN] = s->foreign,
-		[TAKEN_OVER] = s->taken_over,
-		[LIMIT_JOBS] = s->limit_jobs,
-		[JOBS] = s->jobs,
-		[LIMIT_MEMORY] = s->limit_memory,
-		[MEMORY] = s->memory,
-		[PORTS] = s->ports,
-		[CONTROL] = s->global.c[SAINA_C_CONTROL],
-	};
-
-	return single_value(o, part, values[arg]);
-}
+VALUE(agent_up, true, s->up)
+VALUE(agent_held_up, true, (double)s->held_up_ns / NSEC_PER_SEC)
+VALUE(agent_held_up_times, true, s->held_up_times)
+VALUE(agent_grants, true, s->shm[SHM_GRANTED])
+VALUE(agent_grants_refused, true, s->shm[SHM_REFUSED])
+VALUE(agent_grants_silent, true, s->shm[SHM_SILENT])
+VALUE(agent_grants_crowded, true, s->shm[SHM_CROWDED])
+VALUE(agent_foreign, true, s->foreign)
+VALUE(agent_taken_over, true, s->taken_over)
+VALUE(agent_limit_jobs, true, s->limit_jobs)
+VALUE(agent_jobs, true, s->jobs)
+VALUE(agent_limit_memory, true, s->limit_memory)
+VALUE(agent_memory, true, s->memory)
+VALUE(agent_ports, true, s->ports)
+VALUE(agent_control, true, s->global.c[SAINA_C_CONTROL])
 
 static enum verdict global_drops(const struct snapshot *s, unsigned int item, unsigned int part,
 				 int arg, struct sample *o)
@@ -153,20 +138,9 @@ static enum verdict port_info(const struct snapshot *s, unsigned int item, unsig
 	return single_value(o, part, 1);
 }
 
-enum { ATTACHED, PORT_WORKERS, PORT_RELAYED };
-
-static enum verdict port_value(const struct snapshot *s, unsigned int item, unsigned int part,
-			       int arg, struct sample *o)
-{
-	const struct snap_port *p = &s->port[item];
-	const double values[] = {
-		[ATTACHED] = p->port.mode != SAINA_PORT_MODE_NONE,
-		[PORT_WORKERS] = p->workers,
-		[PORT_RELAYED] = p->relayed,
-	};
-
-	return single_value(o, part, values[arg]);
-}
+VALUE(port_attached, true, PORT->port.mode != SAINA_PORT_MODE_NONE)
+VALUE(port_workers, true, PORT->workers)
+VALUE(port_relayed, true, PORT->relayed)
 
 enum { LOSS, DELAY };
 
@@ -208,48 +182,24 @@ static enum verdict job_state(const struct snapshot *s, unsigned int item, unsig
 	return EMIT;
 }
 
-enum { JOB_WORKERS, ALIVE, ELEMENTS, SEGMENTS, JOB_MEMORY, DETACHED, RESULTS, RESULT_BYTES };
+VALUE(job_workers, true, JOB->workers)
+VALUE(job_alive, true, JOB->alive)
+VALUE(job_elements, true, JOB->elements)
+VALUE(job_segments, true, JOB->segments)
+VALUE(job_memory, true, JOB->memory)
+VALUE(job_detached, true, JOB->detached)
+VALUE(job_results, true, JOB->completed)
+VALUE(job_result_bytes, true, (double)JOB->completed * JOB->payload * JOB->elem_bytes)
 
-static enum verdict job_value(const struct snapshot *s, unsigned int item, unsigned int part,
-			      int arg, struct sample *o)
-{
-	const struct snap_job *j = &s->job[item];
-	const double values[] = {
-		[JOB_WORKERS] = j->workers,
-		[ALIVE] = j->alive,
-		[ELEMENTS] = j->elements,
-		[SEGMENTS] = j->segments,
-		[JOB_MEMORY] = j->memory,
-		[DETACHED] = j->detached,
-		[RESULTS] = j->completed,
-		[RESULT_BYTES] = (double)j->completed * j->payload * j->elem_bytes,
-	};
-
-	return single_value(o, part, values[arg]);
-}
-
-enum { ROUNDS, K, OPEN_SLOTS, AGE, FLIPS, CONVERGED, SWAPS, MIX };
-
-static enum verdict job_rt_value(const struct snapshot *s, unsigned int item, unsigned int part,
-				 int arg, struct sample *o)
-{
-	const struct snap_job *j = &s->job[item];
-	const struct saina_job_rt *rt = &j->rt;
-	const double values[] = {
-		[ROUNDS] = rt->next_round,
-		[K] = rt->k,
-		[OPEN_SLOTS] = rt->open_slots,
-		[AGE] = j->age,
-		[FLIPS] = rt->last_observed ? (double)rt->last_flips / rt->last_observed : 0,
-		[CONVERGED] = rt->converged,
-		[SWAPS] = rt->policy_swaps,
-		[MIX] = rt->policy_mix,
-	};
-
-	if (!j->seen || ((arg == FLIPS || arg == CONVERGED) && !rt->last_observed))
-		return LAST;
-	return single_value(o, part, values[arg]);
-}
+VALUE(job_rounds, JOB->seen, JOB->rt.next_round)
+VALUE(job_k, JOB->seen, JOB->rt.k)
+VALUE(job_open_slots, JOB->seen, JOB->rt.open_slots)
+VALUE(job_age, JOB->seen, JOB->age)
+VALUE(job_flips, JOB->seen && JOB->rt.last_observed,
+      (double)JOB->rt.last_flips / JOB->rt.last_observed)
+VALUE(job_converged, JOB->seen && JOB->rt.last_observed, JOB->rt.converged)
+VALUE(job_swaps, JOB->seen, JOB->rt.policy_swaps)
+VALUE(job_mix, JOB->seen, JOB->rt.policy_mix)
 
 /* Workers */
 
@@ -273,52 +223,23 @@ static enum verdict worker_state(const struct snapshot *s, unsigned int item, un
 	return EMIT;
 }
 
-enum { SILENT, WORKER_ROUND, BEHIND, RELAYED, SHARED, IN_TIME, LATE };
+VALUE(worker_silent, WORKER->heard, WORKER->silent)
+VALUE(worker_round, WORKER->heard, WORKER->round)
+VALUE(worker_behind, WORKER->leads, WORKER->behind)
+VALUE(worker_relayed, true, WORKER->relayed)
+VALUE(worker_shared, true, WORKER->shared)
+VALUE(worker_in_time, WORKER->counted, WORKER->c.c[SAINA_C_STORED] + WORKER->c.c[SAINA_C_ADDED])
+VALUE(worker_missed, true, WORKER->late)
+VALUE(worker_mean_late, WORKER->arrival.n,
+      saina_lateness_ms(WORKER->arrival.sum_us, WORKER->arrival.n, 0, 0))
 
-static enum verdict worker_value(const struct snapshot *s, unsigned int item, unsigned int part,
-				 int arg, struct sample *o)
-{
-	const struct snap_worker *w = &s->worker[item];
-	const double values[] = {
-		[SILENT] = w->silent,
-		[WORKER_ROUND] = w->round,
-		[BEHIND] = w->behind,
-		[RELAYED] = w->relayed,
-		[SHARED] = w->shared,
-		[IN_TIME] = w->c.c[SAINA_C_STORED] + w->c.c[SAINA_C_ADDED],
-		[LATE] = w->late,
-	};
+VALUE(worker_sent, WORKER->reported, WORKER->sent)
+VALUE(worker_resent, WORKER->reported, WORKER->resent)
+VALUE(worker_rtt, WORKER->reported && WORKER->rtt_us, WORKER->rtt_us / 1e6)
+VALUE(worker_window, WORKER->reported, WORKER->window)
+VALUE(worker_is_unheard, WORKER->reported, WORKER->unheard)
 
-	if ((arg == SILENT || arg == WORKER_ROUND) && !w->heard)
-		return LAST;
-	if ((arg == IN_TIME && !w->counted) || (arg == BEHIND && !w->leads))
-		return LAST;
-	return single_value(o, part, values[arg]);
-}
-
-enum { SENT, RESENT, RTT, WINDOW, UNHEARD };
-
-static enum verdict worker_report(const struct snapshot *s, unsigned int item, unsigned int part,
-				  int arg, struct sample *o)
-{
-	const struct snap_worker *w = &s->worker[item];
-	const double values[] = {
-		[SENT] = w->sent,     [RESENT] = w->resent,   [RTT] = w->rtt_us / 1e6,
-		[WINDOW] = w->window, [UNHEARD] = w->unheard,
-	};
-
-	if (!w->reported || (arg == RTT && !w->rtt_us))
-		return LAST;
-	return single_value(o, part, values[arg]);
-}
-
-static enum verdict worker_counter(const struct snapshot *s, unsigned int item, unsigned int part,
-				   int arg, struct sample *o)
-{
-	const struct snap_worker *w = &s->worker[item];
-
-	return w->counted ? single_value(o, part, w->c.c[arg]) : LAST;
-}
+VALUE(worker_counter, WORKER->counted, WORKER->c.c[arg])
 
 static enum verdict worker_drops(const struct snapshot *s, unsigned int item, unsigned int part,
 				 int arg, struct sample *o)
@@ -365,14 +286,6 @@ static enum verdict worker_lateness(const struct snapshot *s, unsigned int item,
 	return EMIT;
 }
 
-static enum verdict worker_late(const struct snapshot *s, unsigned int item, unsigned int part,
-				int arg, struct sample *o)
-{
-	const struct saina_arrival *at = &s->worker[item].arrival;
-
-	return at->n ? single_value(o, part, saina_lateness_ms(at->sum_us, at->n, 0, 0)) : LAST;
-}
-
 #define GAUGE	  "gauge"
 #define COUNTER	  "counter"
 #define HISTOGRAM "histogram"
@@ -380,60 +293,60 @@ static enum verdict worker_late(const struct snapshot *s, unsigned int item, uns
 /* clang-format off */
 static const struct family families[] = {
 	{ "saina_build_info", GAUGE, "version of sainad, and the owner of the jobs", OF_AGENT, build_info, 0 },
-	{ "saina_agent_uptime_seconds", GAUGE, "since sainad was started", OF_AGENT, agent_value, UP },
-	{ "saina_agent_held_up_seconds_total", COUNTER, "time in which sainad was not scheduled, in stalls longer than 0.1 s", OF_AGENT, agent_value, HELD_UP },
-	{ "saina_agent_held_up_total", COUNTER, "number of such stalls", OF_AGENT, agent_value, HELD_UP_TIMES },
-	{ "saina_agent_share_lent_total", COUNTER, "requests at the socket share that got memory", OF_AGENT, agent_value, GRANTS },
-	{ "saina_agent_share_refused_total", COUNTER, "requests at the socket share that were refused", OF_AGENT, agent_value, GRANTS_REFUSED },
-	{ "saina_agent_share_silent_total", COUNTER, "connections to the socket share that ended without a request", OF_AGENT, agent_value, GRANTS_SILENT },
-	{ "saina_agent_share_crowded_total", COUNTER, "connections to the socket share that were refused because the user had too many without a request", OF_AGENT, agent_value, GRANTS_CROWDED },
-	{ "saina_agent_foreign_descriptors_total", COUNTER, "connections to sainad's sockets that came with descriptors (before Linux 6.16; later the kernel refuses those)", OF_AGENT, agent_value, FOREIGN },
-	{ "saina_data_path_taken_over", GAUGE, "1 if the data path is that of an earlier start", OF_AGENT, agent_value, TAKEN_OVER },
-	{ "saina_data_path_control_messages_total", COUNTER, "control messages passed up", OF_AGENT, agent_value, CONTROL },
+	{ "saina_agent_uptime_seconds", GAUGE, "since sainad was started", OF_AGENT, agent_up, 0 },
+	{ "saina_agent_held_up_seconds_total", COUNTER, "time in which sainad was not scheduled, in stalls longer than 0.1 s", OF_AGENT, agent_held_up, 0 },
+	{ "saina_agent_held_up_total", COUNTER, "number of such stalls", OF_AGENT, agent_held_up_times, 0 },
+	{ "saina_agent_share_lent_total", COUNTER, "requests at the socket share that got memory", OF_AGENT, agent_grants, 0 },
+	{ "saina_agent_share_refused_total", COUNTER, "requests at the socket share that were refused", OF_AGENT, agent_grants_refused, 0 },
+	{ "saina_agent_share_silent_total", COUNTER, "connections to the socket share that ended without a request", OF_AGENT, agent_grants_silent, 0 },
+	{ "saina_agent_share_crowded_total", COUNTER, "connections to the socket share that were refused because the user had too many without a request", OF_AGENT, agent_grants_crowded, 0 },
+	{ "saina_agent_foreign_descriptors_total", COUNTER, "connections to sainad's sockets that came with descriptors (before Linux 6.16; later the kernel refuses those)", OF_AGENT, agent_foreign, 0 },
+	{ "saina_data_path_taken_over", GAUGE, "1 if the data path is that of an earlier start", OF_AGENT, agent_taken_over, 0 },
+	{ "saina_data_path_control_messages_total", COUNTER, "control messages passed up", OF_AGENT, agent_control, 0 },
 	{ "saina_data_path_drops_total", COUNTER, "messages dropped that belong to no worker, by reason; reasons without any are left out", OF_AGENT, global_drops, 0 },
-	{ "saina_jobs", GAUGE, "number of jobs", OF_AGENT, agent_value, JOBS },
-	{ "saina_jobs_limit", GAUGE, "most jobs allowed", OF_AGENT, agent_value, LIMIT_JOBS },
-	{ "saina_jobs_memory_bytes", GAUGE, "maps of all jobs", OF_AGENT, agent_value, MEMORY },
-	{ "saina_jobs_memory_limit_bytes", GAUGE, "most that maps of all jobs may take", OF_AGENT, agent_value, LIMIT_MEMORY },
-	{ "saina_ports", GAUGE, "ports of the bridge", OF_AGENT, agent_value, PORTS },
+	{ "saina_jobs", GAUGE, "number of jobs", OF_AGENT, agent_jobs, 0 },
+	{ "saina_jobs_limit", GAUGE, "most jobs allowed", OF_AGENT, agent_limit_jobs, 0 },
+	{ "saina_jobs_memory_bytes", GAUGE, "maps of all jobs", OF_AGENT, agent_memory, 0 },
+	{ "saina_jobs_memory_limit_bytes", GAUGE, "most that maps of all jobs may take", OF_AGENT, agent_limit_memory, 0 },
+	{ "saina_ports", GAUGE, "ports of the bridge", OF_AGENT, agent_ports, 0 },
 
 	{ "saina_port_info", GAUGE, "driver, how the program is attached, and the requested hook", OF_PORT, port_info, 0 },
-	{ "saina_port_attached", GAUGE, "1 if the program is attached", OF_PORT, port_value, ATTACHED },
-	{ "saina_port_workers", GAUGE, "workers behind the port", OF_PORT, port_value, PORT_WORKERS },
-	{ "saina_port_relayed_workers", GAUGE, "workers behind the port whose results take the slow path", OF_PORT, port_value, PORT_RELAYED },
+	{ "saina_port_attached", GAUGE, "1 if the program is attached", OF_PORT, port_attached, 0 },
+	{ "saina_port_workers", GAUGE, "workers behind the port", OF_PORT, port_workers, 0 },
+	{ "saina_port_relayed_workers", GAUGE, "workers behind the port whose results take the slow path", OF_PORT, port_relayed, 0 },
 	{ "saina_port_injected_loss_ratio", GAUGE, "fraction of messages lost on purpose", OF_PORT, port_fault, LOSS },
 	{ "saina_port_injected_delay_seconds", GAUGE, "delay added to messages on purpose", OF_PORT, port_fault, DELAY },
 
 	{ "saina_job_info", GAUGE, "number of the job, and the policy in force", OF_JOB, job_info, 0 },
 	{ "saina_job_state", GAUGE, "1 for the state the job is in", OF_JOB, job_state, 0 },
-	{ "saina_job_stuck", GAUGE, "1 if the job has no data path (saina job show says why)", OF_JOB, job_value, DETACHED },
-	{ "saina_job_workers", GAUGE, "number of workers of the job", OF_JOB, job_value, JOB_WORKERS },
-	{ "saina_job_alive_workers", GAUGE, "workers that take part", OF_JOB, job_value, ALIVE },
-	{ "saina_job_elements", GAUGE, "elements of the gradient", OF_JOB, job_value, ELEMENTS },
-	{ "saina_job_segments", GAUGE, "messages the gradient is cut into", OF_JOB, job_value, SEGMENTS },
-	{ "saina_job_memory_bytes", GAUGE, "maps of the job", OF_JOB, job_value, JOB_MEMORY },
-	{ "saina_job_rounds_total", COUNTER, "rounds opened; begins again when the job forms again", OF_JOB, job_rt_value, ROUNDS },
-	{ "saina_job_results_total", COUNTER, "sums made, one a segment and round", OF_JOB, job_value, RESULTS },
-	{ "saina_job_result_bytes_total", COUNTER, "payload of those sums, each counted once: the goodput of an all-reduce", OF_JOB, job_value, RESULT_BYTES },
-	{ "saina_job_k", GAUGE, "gradients that complete a sum in the newest round", OF_JOB, job_rt_value, K },
-	{ "saina_job_open_slots", GAUGE, "sums of the newest round that wait for gradients", OF_JOB, job_rt_value, OPEN_SLOTS },
-	{ "saina_job_round_age_seconds", GAUGE, "since the newest round opened; 0 if no sum of it waits", OF_JOB, job_rt_value, AGE },
-	{ "saina_job_sign_flips_ratio", GAUGE, "SFCD: signs that flipped in the last round decided", OF_JOB, job_rt_value, FLIPS },
-	{ "saina_job_converged_rounds", GAUGE, "SFCD: net converged rounds", OF_JOB, job_rt_value, CONVERGED },
-	{ "saina_job_policy_swaps_total", COUNTER, "policies adopted; begins again when the job forms again", OF_JOB, job_rt_value, SWAPS },
-	{ "saina_job_policy_mix_total", COUNTER, "sums made under two policies: always 0", OF_JOB, job_rt_value, MIX },
+	{ "saina_job_stuck", GAUGE, "1 if the job has no data path (saina job show says why)", OF_JOB, job_detached, 0 },
+	{ "saina_job_workers", GAUGE, "number of workers of the job", OF_JOB, job_workers, 0 },
+	{ "saina_job_alive_workers", GAUGE, "workers that take part", OF_JOB, job_alive, 0 },
+	{ "saina_job_elements", GAUGE, "elements of the gradient", OF_JOB, job_elements, 0 },
+	{ "saina_job_segments", GAUGE, "messages the gradient is cut into", OF_JOB, job_segments, 0 },
+	{ "saina_job_memory_bytes", GAUGE, "maps of the job", OF_JOB, job_memory, 0 },
+	{ "saina_job_rounds_total", COUNTER, "rounds opened; begins again when the job forms again", OF_JOB, job_rounds, 0 },
+	{ "saina_job_results_total", COUNTER, "sums made, one a segment and round", OF_JOB, job_results, 0 },
+	{ "saina_job_result_bytes_total", COUNTER, "payload of those sums, each counted once: the goodput of an all-reduce", OF_JOB, job_result_bytes, 0 },
+	{ "saina_job_k", GAUGE, "gradients that complete a sum in the newest round", OF_JOB, job_k, 0 },
+	{ "saina_job_open_slots", GAUGE, "sums of the newest round that wait for gradients", OF_JOB, job_open_slots, 0 },
+	{ "saina_job_round_age_seconds", GAUGE, "since the newest round opened; 0 if no sum of it waits", OF_JOB, job_age, 0 },
+	{ "saina_job_sign_flips_ratio", GAUGE, "SFCD: signs that flipped in the last round decided", OF_JOB, job_flips, 0 },
+	{ "saina_job_converged_rounds", GAUGE, "SFCD: net converged rounds", OF_JOB, job_converged, 0 },
+	{ "saina_job_policy_swaps_total", COUNTER, "policies adopted; begins again when the job forms again", OF_JOB, job_swaps, 0 },
+	{ "saina_job_policy_mix_total", COUNTER, "sums made under two policies: always 0", OF_JOB, job_mix, 0 },
 
 	{ "saina_worker_info", GAUGE, "name of the worker", OF_WORKER, worker_info, 0 },
 	{ "saina_worker_state", GAUGE, "1 for the state the worker is in", OF_WORKER, worker_state, 0 },
-	{ "saina_worker_by_reference", GAUGE, "1 if it shares memory with the data path", OF_WORKER, worker_value, SHARED },
-	{ "saina_worker_silent_seconds", GAUGE, "since the worker was heard", OF_WORKER, worker_value, SILENT },
-	{ "saina_worker_round", GAUGE, "round of its last heartbeat", OF_WORKER, worker_value, WORKER_ROUND },
-	{ "saina_worker_rounds_behind", GAUGE, "rounds from the last one that a live worker has reached to the next one, which waits for it if these are more than the policy's lead; left out where the policy has none", OF_WORKER, worker_value, BEHIND },
-	{ "saina_worker_relayed", GAUGE, "1 if its results take the slow path", OF_WORKER, worker_value, RELAYED },
-	{ "saina_worker_in_time_total", COUNTER, "gradients that are in a sum", OF_WORKER, worker_value, IN_TIME },
-	{ "saina_worker_late_total", COUNTER, "gradients that came after their sum was made, or were not sent any more because it was; counted once a second", OF_WORKER, worker_value, LATE },
+	{ "saina_worker_by_reference", GAUGE, "1 if it shares memory with the data path", OF_WORKER, worker_shared, 0 },
+	{ "saina_worker_silent_seconds", GAUGE, "since the worker was heard", OF_WORKER, worker_silent, 0 },
+	{ "saina_worker_round", GAUGE, "round of its last heartbeat", OF_WORKER, worker_round, 0 },
+	{ "saina_worker_rounds_behind", GAUGE, "rounds from the last one that a live worker has reached to the next one, which waits for it if these are more than the policy's lead; left out where the policy has none", OF_WORKER, worker_behind, 0 },
+	{ "saina_worker_relayed", GAUGE, "1 if its results take the slow path", OF_WORKER, worker_relayed, 0 },
+	{ "saina_worker_in_time_total", COUNTER, "gradients that are in a sum", OF_WORKER, worker_in_time, 0 },
+	{ "saina_worker_late_total", COUNTER, "gradients that came after their sum was made, or were not sent any more because it was; counted once a second", OF_WORKER, worker_missed, 0 },
 	{ "saina_worker_lateness_seconds", HISTOGRAM, "how much later than the first worker of its round this one was, by the first segment, a sample for each round in which that came; begins again when the job forms again", OF_WORKER, worker_lateness, 0 },
-	{ "saina_worker_lateness_mean_ms", GAUGE, "mean of those, as saina job show, worker show and top have it", OF_WORKER, worker_late, 0 },
+	{ "saina_worker_lateness_mean_ms", GAUGE, "mean of those, as saina job show, worker show and top have it", OF_WORKER, worker_mean_late, 0 },
 	{ "saina_worker_late_answers_total", COUNTER, "gradients that came after their sum was made, and were answered with it", OF_WORKER, worker_counter, SAINA_C_LATE },
 	{ "saina_worker_nonfinite_total", COUNTER, "gradients with a NaN or an infinity, which make their sum NaN", OF_WORKER, worker_counter, SAINA_C_NONFINITE },
 	{ "saina_worker_coarsened_total", COUNTER, "gradients that made the scale of their sum coarser, so that small values of others are rounded away", OF_WORKER, worker_counter, SAINA_C_COARSENED },
@@ -444,11 +357,11 @@ static const struct family families[] = {
 	{ "saina_worker_stale_total", COUNTER, "replies that a round is no longer available", OF_WORKER, worker_counter, SAINA_C_STALE },
 	{ "saina_worker_asked_total", COUNTER, "ASK messages answered", OF_WORKER, worker_counter, SAINA_C_ASKED },
 	{ "saina_worker_results_relayed_total", COUNTER, "replies that took the slow path", OF_WORKER, worker_counter, SAINA_C_RELAYED },
-	{ "saina_worker_gradients_sent_total", COUNTER, "as the worker says: gradients sent for the first time", OF_WORKER, worker_report, SENT },
-	{ "saina_worker_gradients_resent_total", COUNTER, "as the worker says: gradients sent again", OF_WORKER, worker_report, RESENT },
-	{ "saina_worker_rtt_seconds", GAUGE, "as the worker says: smoothed round-trip time to the aggregator", OF_WORKER, worker_report, RTT },
-	{ "saina_worker_window_messages", GAUGE, "as the worker says: messages it may have in flight", OF_WORKER, worker_report, WINDOW },
-	{ "saina_worker_unheard", GAUGE, "1 if the worker is alive, but its kernel refuses to send gradients, or none arrives that it sends", OF_WORKER, worker_report, UNHEARD },
+	{ "saina_worker_gradients_sent_total", COUNTER, "as the worker says: gradients sent for the first time", OF_WORKER, worker_sent, 0 },
+	{ "saina_worker_gradients_resent_total", COUNTER, "as the worker says: gradients sent again", OF_WORKER, worker_resent, 0 },
+	{ "saina_worker_rtt_seconds", GAUGE, "as the worker says: smoothed round-trip time to the aggregator", OF_WORKER, worker_rtt, 0 },
+	{ "saina_worker_window_messages", GAUGE, "as the worker says: messages it may have in flight", OF_WORKER, worker_window, 0 },
+	{ "saina_worker_unheard", GAUGE, "1 if the worker is alive, but its kernel refuses to send gradients, or none arrives that it sends", OF_WORKER, worker_is_unheard, 0 },
 	{ "saina_worker_drops_total", COUNTER, "messages dropped that claim to be of this worker, by reason; reasons without any are left out", OF_WORKER, worker_drops, 0 },
 };
 /* clang-format on */
