@@ -112,16 +112,30 @@ void with_policy(struct saina_job_attrs *r, const char *policy)
 	SAINA_SET(r, SAINA_A_JOB_POLICY);
 }
 
+int job_new(struct owner *o, const struct saina_job_attrs *r, const struct saina_job **job)
+{
+	return saina_core_job_new(o->core, r, job, &o->err);
+}
+
+int job_set(struct owner *o, const struct saina_job_attrs *r)
+{
+	return saina_core_job_set(o->core, r, NULL, &o->err);
+}
+
+int worker_set(struct owner *o, const struct saina_worker_attrs *r)
+{
+	return saina_core_worker_set(o->core, r, NULL, &o->err);
+}
+
 const struct saina_job *add(struct owner *o, const char *name, int workers, const char *policy)
 {
 	struct saina_job_attrs r = job_req(name, 10000, workers);
 	const struct saina_job *job = NULL;
-	struct saina_core_err err;
 
 	if (policy)
 		with_policy(&r, policy);
-	if (saina_core_job_new(o->core, &r, &job, &err))
-		fail_msg("%s", err.text);
+	if (job_new(o, &r, &job))
+		fail_msg("%s", o->err.text);
 	return job;
 }
 
@@ -147,12 +161,11 @@ struct saina_worker_attrs join_req(const struct saina_job *job, int w, __u32 rou
 	return r;
 }
 
-int try_join(struct owner *o, const struct saina_job *job, int w, __u32 round,
-	     struct saina_core_err *err)
+int try_join(struct owner *o, const struct saina_job *job, int w, __u32 round)
 {
 	struct saina_worker_attrs r = join_req(job, w, round);
 
-	return saina_core_worker_set(o->core, &r, NULL, err);
+	return worker_set(o, &r);
 }
 
 void join_all(struct owner *o, const struct saina_job *job)
@@ -160,7 +173,7 @@ void join_all(struct owner *o, const struct saina_job *job)
 	int w;
 
 	for (w = 0; w < job->workers; w++)
-		assert_int_equal(try_join(o, job, w, 0, NULL), 0);
+		assert_int_equal(try_join(o, job, w, 0), 0);
 }
 
 int set_state(struct owner *o, const struct saina_job *job, int w, int state)
@@ -176,8 +189,7 @@ int set_state(struct owner *o, const struct saina_job *job, int w, int state)
 	return saina_core_worker_set(o->core, &r, NULL, NULL);
 }
 
-int set_job_state(struct owner *o, const struct saina_job *job, int state,
-		  struct saina_core_err *err)
+int set_job_state(struct owner *o, const struct saina_job *job, int state)
 {
 	struct saina_job_attrs r = {
 		.has = BIT_OF(SAINA_A_JOB_ID) | BIT_OF(SAINA_A_JOB_STATE),
@@ -185,20 +197,21 @@ int set_job_state(struct owner *o, const struct saina_job *job, int state,
 		.state = state,
 	};
 
-	return saina_core_job_set(o->core, &r, NULL, err);
+	return job_set(o, &r);
 }
 
-int set_policy(struct owner *o, const struct saina_job *job, const char *policy,
-	       struct saina_core_err *err)
+int set_policy(struct owner *o, const struct saina_job *job, const char *policy)
 {
 	struct saina_job_attrs r = {.has = BIT_OF(SAINA_A_JOB_ID), .id = job->id};
 
 	with_policy(&r, policy);
-	return saina_core_job_set(o->core, &r, NULL, err);
+	return job_set(o, &r);
 }
 
-void assert_refused(int ret, int error, const struct saina_core_err *err, int attr)
+void assert_refused(struct owner *o, int ret, int error, int attr)
 {
+	const struct saina_core_err *err = &o->err;
+
 	if (ret != error || err->attr != attr)
 		print_error("got %d, attribute %u: %s\n", ret, err->attr, err->text);
 	assert_int_equal(ret, error);

@@ -27,6 +27,7 @@
 
 struct owner {
 	struct saina_core *core;
+	struct saina_core_err err; /* of the last request that was refused */
 	int refuse; /* errno publish answers with */
 	int published;
 	int gone;
@@ -51,19 +52,19 @@ int owner_teardown(void **state);
 
 /* Requests, and what tests do all the time */
 struct saina_job_attrs job_req(const char *name, unsigned long long elements, int workers);
+int job_new(struct owner *o, const struct saina_job_attrs *r, const struct saina_job **job);
+int job_set(struct owner *o, const struct saina_job_attrs *r);
+int worker_set(struct owner *o, const struct saina_worker_attrs *r);
 void with_policy(struct saina_job_attrs *r, const char *policy);
 const struct saina_job *add(struct owner *o, const char *name, int workers, const char *policy);
 struct saina_worker_attrs join_req(const struct saina_job *job, int w, __u32 round);
-int try_join(struct owner *o, const struct saina_job *job, int w, __u32 round,
-	     struct saina_core_err *err);
+int try_join(struct owner *o, const struct saina_job *job, int w, __u32 round);
 void join_all(struct owner *o, const struct saina_job *job);
 int set_state(struct owner *o, const struct saina_job *job, int w, int state);
-int set_job_state(struct owner *o, const struct saina_job *job, int state,
-		  struct saina_core_err *err);
-int set_policy(struct owner *o, const struct saina_job *job, const char *policy,
-	       struct saina_core_err *err);
+int set_job_state(struct owner *o, const struct saina_job *job, int state);
+int set_policy(struct owner *o, const struct saina_job *job, const char *policy);
 
 /* A refusal must come with the errno, the attribute and one whole sentence. */
-void assert_refused(int ret, int error, const struct saina_core_err *err, int attr);
+void assert_refused(struct owner *o, int ret, int error, int attr);
 
 #endif /* JOBCORE_OWNER_H */

@@ -7,14 +7,13 @@
 
 static void refused(struct owner *o, const struct saina_job_attrs *r, int error, int attr)
 {
-	struct saina_core_err err = {0};
 	int before = o->published;
 	__u32 jobs, jobs_after;
 	__u64 memory, memory_after;
 	struct saina_limits l;
 
 	saina_core_limits_get(o->core, &l, &jobs, &memory);
-	assert_refused(saina_core_job_new(o->core, r, NULL, &err), error, &err, attr);
+	assert_refused(o, job_new(o, r, NULL), error, attr);
 	saina_core_limits_get(o->core, &l, &jobs_after, &memory_after);
 	assert_int_equal(o->published, before);
 	assert_int_equal(jobs_after, jobs);
@@ -48,21 +47,19 @@ static void job_defaults(void **state)
 	assert_int_equal(o->note[o->notes - 1], SAINA_CMD_JOB_NTF);
 }
 
-static int join_with(struct owner *o, const struct saina_job *job, int w, __u64 elements,
-		     struct saina_core_err *err)
+static int join_with(struct owner *o, const struct saina_job *job, int w, __u64 elements)
 {
 	struct saina_worker_attrs r = join_req(job, w, 0);
 
 	r.elements = elements;
 	r.has |= BIT_OF(SAINA_A_WORKER_ELEMENTS);
-	return saina_core_worker_set(o->core, &r, NULL, err);
+	return worker_set(o, &r);
 }
 
 static void size_of_the_first_worker(void **state)
 {
 	struct owner *o = *state;
 	struct saina_job_attrs r = job_req("a", 0, 2);
-	struct saina_core_err err = {0};
 	struct saina_limits l;
 	const struct saina_job *job;
 	__u64 memory;
@@ -73,40 +70,39 @@ static void size_of_the_first_worker(void **state)
 	r.elements_auto = 2;
 	refused(o, &r, -EINVAL, SAINA_A_JOB_ELEMENTS_AUTO);
 	r.elements_auto = 1;
-	assert_int_equal(saina_core_job_new(o->core, &r, &job, &err), 0);
+	assert_int_equal(job_new(o, &r, &job), 0);
 	assert_int_equal(job->segments, 0);
 	assert_int_equal(job->memory, 0);
 	assert_int_equal(job->pool, 256);
 
-	assert_refused(try_join(o, job, 0, 0, &err), -EINVAL, &err, SAINA_A_WORKER_ELEMENTS);
-	assert_refused(join_with(o, job, 0, 0, &err), -EINVAL, &err, SAINA_A_WORKER_ELEMENTS);
-	assert_refused(join_with(o, job, 0, (1ull << 22) * 352 + 1, &err), -ERANGE, &err,
+	assert_refused(o, try_join(o, job, 0, 0), -EINVAL, SAINA_A_WORKER_ELEMENTS);
+	assert_refused(o, join_with(o, job, 0, 0), -EINVAL, SAINA_A_WORKER_ELEMENTS);
+	assert_refused(o, join_with(o, job, 0, (1ull << 22) * 352 + 1), -ERANGE,
 		       SAINA_A_WORKER_ELEMENTS);
-	assert_refused(join_with(o, job, 0, 1ull << 30, &err), -EDQUOT, &err,
-		       SAINA_A_WORKER_ELEMENTS);
+	assert_refused(o, join_with(o, job, 0, 1ull << 30), -EDQUOT, SAINA_A_WORKER_ELEMENTS);
 	assert_int_equal(job->active, 0);
 	assert_int_equal(job->segments, 0);
 
 	generation = job->generation;
-	assert_int_equal(join_with(o, job, 0, 10000, &err), 0);
+	assert_int_equal(join_with(o, job, 0, 10000), 0);
 	assert_int_equal(o->last.segments, 29);
 	assert_true(job->generation > generation);
 	saina_core_limits_get(o->core, &l, &jobs, &memory);
 	assert_int_equal(memory, saina_core_memory(10000, 352, 256, 8));
-	assert_refused(join_with(o, job, 1, 10001, &err), -EMSGSIZE, &err, SAINA_A_WORKER_ELEMENTS);
-	assert_refused(join_with(o, job, 1, 9999, &err), -EMSGSIZE, &err, SAINA_A_WORKER_ELEMENTS);
-	assert_int_equal(try_join(o, job, 1, 0, &err), 0);
+	assert_refused(o, join_with(o, job, 1, 10001), -EMSGSIZE, SAINA_A_WORKER_ELEMENTS);
+	assert_refused(o, join_with(o, job, 1, 9999), -EMSGSIZE, SAINA_A_WORKER_ELEMENTS);
+	assert_int_equal(try_join(o, job, 1, 0), 0);
 
 	/* the size of those who are gone stays until somebody has another */
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_LEFT), 0);
-	assert_refused(join_with(o, job, 0, 20000, &err), -EMSGSIZE, &err, SAINA_A_WORKER_ELEMENTS);
+	assert_refused(o, join_with(o, job, 0, 20000), -EMSGSIZE, SAINA_A_WORKER_ELEMENTS);
 	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_DEAD), 0);
 	assert_int_equal(job->elements, 10000);
 	generation = job->generation;
-	assert_int_equal(join_with(o, job, 1, 10000, &err), 0);
+	assert_int_equal(join_with(o, job, 1, 10000), 0);
 	assert_int_equal(job->generation, generation);
 	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_LEFT), 0);
-	assert_int_equal(join_with(o, job, 1, 20000, &err), 0);
+	assert_int_equal(join_with(o, job, 1, 20000), 0);
 	assert_int_equal(job->elements, 20000);
 	assert_int_equal(o->last.segments, 57);
 	saina_core_limits_get(o->core, &l, &jobs, &memory);
@@ -114,8 +110,8 @@ static void size_of_the_first_worker(void **state)
 
 	/* a job that the operator has given a size keeps it */
 	job = add(o, "fixed", 2, NULL);
-	assert_refused(join_with(o, job, 0, 10001, &err), -EMSGSIZE, &err, SAINA_A_WORKER_ELEMENTS);
-	assert_int_equal(join_with(o, job, 0, 9999, &err), 0);
+	assert_refused(o, join_with(o, job, 0, 10001), -EMSGSIZE, SAINA_A_WORKER_ELEMENTS);
+	assert_int_equal(join_with(o, job, 0, 9999), 0);
 	assert_int_equal(job->elements, 10000);
 }
 
@@ -124,23 +120,22 @@ static void elements_auto_fits(void **state)
 {
 	struct owner *o = *state;
 	struct saina_job_attrs r = job_req("a", 0, 2);
-	struct saina_core_err err = {0};
 	const struct saina_job *job;
 
 	r.has &= ~BIT_OF(SAINA_A_JOB_ELEMENTS);
 	SAINA_PUT(&r, SAINA_A_JOB_ELEMENTS_AUTO, elements_auto, 1);
-	assert_int_equal(saina_core_job_new(o->core, &r, &job, &err), 0);
+	assert_int_equal(job_new(o, &r, &job), 0);
 	/* 1 GiB a job: 110 million elements take 3.6 GiB with the default ring */
-	assert_int_equal(join_with(o, job, 0, 110000000, &err), 0);
+	assert_int_equal(join_with(o, job, 0, 110000000), 0);
 	assert_int_equal(job->ring, 2);
 	assert_int_equal(o->last.ring, 2);
 	assert_int_equal(job->memory, saina_core_memory(110000000, 352, 256, 2));
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_LEFT), 0);
-	assert_int_equal(join_with(o, job, 0, 50000000, &err), 0);
+	assert_int_equal(join_with(o, job, 0, 50000000), 0);
 	assert_int_equal(job->ring, 4);
 	/* a smaller gradient has the default again */
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_LEFT), 0);
-	assert_int_equal(join_with(o, job, 0, 10000, &err), 0);
+	assert_int_equal(join_with(o, job, 0, 10000), 0);
 	assert_int_equal(job->ring, 8);
 }
 
@@ -149,26 +144,25 @@ static void refusal_has_command(void **state)
 {
 	struct owner *o = *state;
 	struct saina_job_attrs r = job_req("big", 110000000, 2);
-	struct saina_core_err err = {0};
 	const struct saina_job *job;
 
-	assert_refused(saina_core_job_new(o->core, &r, NULL, &err), -EDQUOT, &err, SAINA_A_JOB_ELEMENTS);
-	assert_non_null(strstr(err.text, "fits: saina job add big elements 110000000 workers 2 ring 2"));
-	assert_null(strstr(err.text, "payload"));
+	assert_refused(o, job_new(o, &r, NULL), -EDQUOT, SAINA_A_JOB_ELEMENTS);
+	assert_non_null(strstr(o->err.text, "fits: saina job add big elements 110000000 workers 2 ring 2"));
+	assert_null(strstr(o->err.text, "payload"));
 	SAINA_PUT(&r, SAINA_A_JOB_RING, ring, 2);
-	assert_int_equal(saina_core_job_new(o->core, &r, &job, &err), 0);
+	assert_int_equal(job_new(o, &r, &job), 0);
 	/* with messages of 64 elements even the smallest ring takes more */
 	r = job_req("more", 120000000, 2);
 	SAINA_PUT(&r, SAINA_A_JOB_PAYLOAD, payload, 64);
-	assert_refused(saina_core_job_new(o->core, &r, NULL, &err), -EDQUOT, &err, SAINA_A_JOB_ELEMENTS);
-	assert_non_null(strstr(err.text, "fits: saina job add more elements 120000000 workers 2 ring 2 payload 2048"));
+	assert_refused(o, job_new(o, &r, NULL), -EDQUOT, SAINA_A_JOB_ELEMENTS);
+	assert_non_null(strstr(o->err.text, "fits: saina job add more elements 120000000 workers 2 ring 2 payload 2048"));
 	SAINA_PUT(&r, SAINA_A_JOB_RING, ring, 2);
 	SAINA_PUT(&r, SAINA_A_JOB_PAYLOAD, payload, 2048);
-	assert_int_equal(saina_core_job_new(o->core, &r, &job, &err), 0);
+	assert_int_equal(job_new(o, &r, &job), 0);
 	/* nothing fits: the limit that has to be raised, and to what */
 	r = job_req("most", 1000000000, 2);
-	assert_refused(saina_core_job_new(o->core, &r, NULL, &err), -EDQUOT, &err, SAINA_A_JOB_ELEMENTS);
-	assert_non_null(strstr(err.text, "saina limits set memory-job 3"));
+	assert_refused(o, job_new(o, &r, NULL), -EDQUOT, SAINA_A_JOB_ELEMENTS);
+	assert_non_null(strstr(o->err.text, "saina limits set memory-job 3"));
 }
 
 /* In the kernel every network namespace has a core. */
@@ -226,21 +220,20 @@ static void job_of_int16(void **state)
 {
 	struct owner *o = *state;
 	struct saina_job_attrs r = job_req("a", 10001, 4);
-	struct saina_core_err err = {0};
 	struct saina_core_ops module = owner_ops;
 	struct saina_core *with_module;
 	const struct saina_job *job;
 
 	SAINA_PUT(&r, SAINA_A_JOB_ELEM_TYPE, elem_type, SAINA_ELEM_INT16);
 	SAINA_PUT(&r, SAINA_A_JOB_BY_REFERENCE, by_reference, 1);
-	assert_int_equal(saina_core_job_new(o->core, &r, &job, &err), 0);
+	assert_int_equal(job_new(o, &r, &job), 0);
 	assert_int_equal(job->payload, 352);
 	assert_int_equal(job->segments, 15);
 	assert_int_equal(job->pool, 16);
 	assert_int_equal(o->last.elem, SAINA_ELEM_INT16);
 	assert_int_equal(o->last.segments, 15);
-	assert_int_equal(job->memory, saina_core_memory(5001, 352, 16, 8) +
-					      saina_core_memory_shared(15, 352, 16, 4));
+	assert_int_equal(job->memory,
+			 saina_core_memory(5001, 352, 16, 8) + saina_core_memory_shared(15, 352, 16, 4));
 
 	r = job_req("b", (2ull << 22) * 352 + 1, 4);
 	SAINA_PUT(&r, SAINA_A_JOB_ELEM_TYPE, elem_type, SAINA_ELEM_INT16);
@@ -254,20 +247,21 @@ static void job_of_int16(void **state)
 	/* too large: the command that fits is of the same type */
 	r = job_req("big", 220000000, 2);
 	SAINA_PUT(&r, SAINA_A_JOB_ELEM_TYPE, elem_type, SAINA_ELEM_INT16);
-	assert_refused(saina_core_job_new(o->core, &r, NULL, &err), -EDQUOT, &err, SAINA_A_JOB_ELEMENTS);
-	assert_non_null(strstr(err.text, "workers 2 ring 2 type int16"));
+	assert_refused(o, job_new(o, &r, NULL), -EDQUOT, SAINA_A_JOB_ELEMENTS);
+	assert_non_null(strstr(o->err.text, "workers 2 ring 2 type int16"));
 	SAINA_PUT(&r, SAINA_A_JOB_RING, ring, 2);
-	assert_int_equal(saina_core_job_new(o->core, &r, &job, &err), 0);
+	assert_int_equal(job_new(o, &r, &job), 0);
 
 	/* the programs for saina.ko have no loops for them */
 	module.floats = 1;
 	with_module = saina_core_new(&module, o, NULL);
 	r = job_req("c", 1000, 4);
 	SAINA_PUT(&r, SAINA_A_JOB_ELEM_TYPE, elem_type, SAINA_ELEM_INT16);
-	assert_refused(saina_core_job_new(with_module, &r, NULL, &err), -EOPNOTSUPP, &err, SAINA_A_JOB_ELEM_TYPE);
-	assert_non_null(strstr(err.text, "bfloat16"));
+	assert_refused(o, saina_core_job_new(with_module, &r, NULL, &o->err), -EOPNOTSUPP,
+		       SAINA_A_JOB_ELEM_TYPE);
+	assert_non_null(strstr(o->err.text, "bfloat16"));
 	r.elem_type = SAINA_ELEM_BFLOAT16;
-	assert_int_equal(saina_core_job_new(with_module, &r, &job, &err), 0);
+	assert_int_equal(saina_core_job_new(with_module, &r, &job, &o->err), 0);
 	assert_int_equal(job->segments, 3);
 	saina_core_free(with_module);
 }
@@ -332,7 +326,7 @@ static void job_payload_sizes(void **state)
 		r = job_req(name, sizes[i] + 1, 1);
 		r.has |= BIT_OF(SAINA_A_JOB_PAYLOAD);
 		r.payload = sizes[i];
-		assert_int_equal(saina_core_job_new(o->core, &r, &job, NULL), 0);
+		assert_int_equal(job_new(o, &r, &job), 0);
 		assert_int_equal(job->segments, 2);
 		assert_int_equal(job->pool, 2);
 		assert_int_equal(o->last.sign_words, (sizes[i] + 63) / 64);
@@ -347,14 +341,14 @@ static void job_times_follow_each_other(void **state)
 
 	r.has |= BIT_OF(SAINA_A_JOB_HEARTBEAT_MS);
 	r.heartbeat_ms = 60000;
-	assert_int_equal(saina_core_job_new(o->core, &r, &job, NULL), 0);
+	assert_int_equal(job_new(o, &r, &job), 0);
 	assert_int_equal(job->heartbeat_ms, 60000);
 	assert_true(job->dead_ms > 60000);
 
 	r = job_req("quick", 1000, 4);
 	r.has |= BIT_OF(SAINA_A_JOB_DEAD_MS);
 	r.dead_ms = 100;
-	assert_int_equal(saina_core_job_new(o->core, &r, &job, NULL), 0);
+	assert_int_equal(job_new(o, &r, &job), 0);
 	assert_int_equal(job->dead_ms, 100);
 	assert_true(job->heartbeat_ms >= 10 && job->heartbeat_ms < 100);
 }
@@ -388,23 +382,22 @@ static void job_numbers(void **state)
 static void job_lookup(void **state)
 {
 	struct owner *o = *state;
-	struct saina_core_err err = {0};
 	struct saina_job_attrs r = {0};
 
 	add(o, "a", 1, NULL);
 	assert_non_null(saina_core_job_find(o->core, 0, 0, "a", NULL));
 	assert_non_null(saina_core_job_find(o->core, 1, 0, NULL, NULL));
 	assert_non_null(saina_core_job_find(o->core, 1, 0, "a", NULL));
-	assert_null(saina_core_job_find(o->core, 1, 0, "b", &err));
-	assert_int_equal(err.attr, SAINA_A_JOB_NAME);
-	assert_null(saina_core_job_find(o->core, 1, 300, NULL, &err));
-	assert_int_equal(err.attr, SAINA_A_JOB_ID);
-	assert_null(saina_core_job_find(o->core, 0, 0, "zz", &err));
-	assert_int_equal(saina_core_job_set(o->core, &r, NULL, &err), -EINVAL);
-	assert_int_equal(saina_core_job_del(o->core, &r, &err), -EINVAL);
+	assert_null(saina_core_job_find(o->core, 1, 0, "b", &o->err));
+	assert_int_equal(o->err.attr, SAINA_A_JOB_NAME);
+	assert_null(saina_core_job_find(o->core, 1, 300, NULL, &o->err));
+	assert_int_equal(o->err.attr, SAINA_A_JOB_ID);
+	assert_null(saina_core_job_find(o->core, 0, 0, "zz", &o->err));
+	assert_int_equal(job_set(o, &r), -EINVAL);
+	assert_int_equal(saina_core_job_del(o->core, &r, &o->err), -EINVAL);
 	r.has = BIT_OF(SAINA_A_JOB_ID);
 	r.id = 7;
-	assert_refused(saina_core_job_del(o->core, &r, &err), -ENOENT, &err, SAINA_A_JOB_ID);
+	assert_refused(o, saina_core_job_del(o->core, &r, &o->err), -ENOENT, SAINA_A_JOB_ID);
 	assert_null(saina_core_job_next(o->core, 1));
 	assert_int_equal(saina_core_job_next(o->core, 0)->id, 0);
 	assert_null(saina_core_job_next(o->core, 256));
@@ -415,20 +408,18 @@ static void job_set_only_what_can_change(void **state)
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 4, NULL);
 	struct saina_job_attrs r = job_req("a", 5, 4);
-	struct saina_core_err err = {0};
 	int published = o->published;
 
 	r.has = BIT_OF(SAINA_A_JOB_NAME) | BIT_OF(SAINA_A_JOB_ELEMENTS);
-	assert_refused(saina_core_job_set(o->core, &r, NULL, &err), -EINVAL, &err,
-		       SAINA_A_JOB_ELEMENTS);
+	assert_refused(o, job_set(o, &r), -EINVAL, SAINA_A_JOB_ELEMENTS);
 	r.has = BIT_OF(SAINA_A_JOB_NAME) | BIT_OF(SAINA_A_JOB_DEAD_MS);
 	r.dead_ms = job->heartbeat_ms;
 	/* the heartbeat follows */
-	assert_int_equal(saina_core_job_set(o->core, &r, NULL, &err), 0);
+	assert_int_equal(job_set(o, &r), 0);
 	assert_true(job->heartbeat_ms < job->dead_ms);
 	r.has = BIT_OF(SAINA_A_JOB_NAME) | BIT_OF(SAINA_A_JOB_TOKEN);
 	memset(r.token, 'k', SAINA_TOKEN_LEN);
-	assert_int_equal(saina_core_job_set(o->core, &r, NULL, &err), 0);
+	assert_int_equal(job_set(o, &r), 0);
 	assert_memory_equal(job->token, r.token, sizeof(job->token));
 	/* the data path knows neither times nor tokens */
 	assert_int_equal(o->published, published);
@@ -440,23 +431,22 @@ static void job_publish_refused(void **state)
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 2, NULL);
 	struct saina_job_attrs r = job_req("b", 1000, 2);
-	struct saina_core_err err = {0};
 	struct saina_job before = *job;
 	int notes = o->notes, events = o->events;
 
 	o->refuse = -ENOMEM;
 	refused(o, &r, -ENOMEM, 0);
-	assert_int_equal(try_join(o, job, 0, 0, &err), -ENOMEM);
-	assert_int_equal(set_policy(o, job, "fastest:k=1", &err), -ENOMEM);
-	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, &err), -ENOMEM);
+	assert_int_equal(try_join(o, job, 0, 0), -ENOMEM);
+	assert_int_equal(set_policy(o, job, "fastest:k=1"), -ENOMEM);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED), -ENOMEM);
 	r.has = BIT_OF(SAINA_A_JOB_NAME);
 	snprintf(r.name, sizeof(r.name), "a");
-	assert_int_equal(saina_core_job_del(o->core, &r, &err), -ENOMEM);
+	assert_int_equal(saina_core_job_del(o->core, &r, &o->err), -ENOMEM);
 	assert_memory_equal(&before, job, sizeof(before));
 	assert_int_equal(o->notes, notes);
 	assert_int_equal(o->events, events);
 	o->refuse = 0;
-	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
+	assert_int_equal(try_join(o, job, 0, 0), 0);
 	assert_int_equal(add(o, "b", 1, NULL)->generation, before.generation + 1);
 }
 
@@ -467,19 +457,18 @@ static void limits(void **state)
 	struct owner *o = *state;
 	struct saina_limits l = {.jobs = 2, .memory_job = 1 << 20, .memory = 3 << 19};
 	struct saina_limits got;
-	struct saina_core_err err = {0};
 	struct saina_job_attrs r;
 	__u32 jobs;
 	__u64 memory;
 	int notes;
 
-	assert_int_equal(saina_core_limits_set(o->core, &l, &err), 0);
+	assert_int_equal(saina_core_limits_set(o->core, &l, &o->err), 0);
 	assert_int_equal(o->notes, 1);
 	assert_int_equal(o->note[0], SAINA_CMD_LIMITS_NTF);
 	r = job_req("big", 1000000, 2);
 	refused(o, &r, -EDQUOT, SAINA_A_JOB_ELEMENTS);
 	r = job_req("a", 24000, 2);
-	assert_int_equal(saina_core_job_new(o->core, &r, NULL, &err), 0);
+	assert_int_equal(job_new(o, &r, NULL), 0);
 	saina_core_limits_get(o->core, &got, &jobs, &memory);
 	assert_int_equal(jobs, 1);
 	assert_int_equal(memory, saina_core_memory(24000, 352, 128, 8));
@@ -492,32 +481,32 @@ static void limits(void **state)
 
 	notes = o->notes;
 	l.jobs = 1;
-	assert_refused(saina_core_limits_set(o->core, &l, &err), -EBUSY, &err, SAINA_A_LIMITS_JOBS);
+	assert_refused(o, saina_core_limits_set(o->core, &l, &o->err), -EBUSY, SAINA_A_LIMITS_JOBS);
 	l.jobs = 0;
-	assert_refused(saina_core_limits_set(o->core, &l, &err), -ERANGE, &err,
+	assert_refused(o, saina_core_limits_set(o->core, &l, &o->err), -ERANGE,
 		       SAINA_A_LIMITS_JOBS);
 	l.jobs = 257;
-	assert_refused(saina_core_limits_set(o->core, &l, &err), -ERANGE, &err,
+	assert_refused(o, saina_core_limits_set(o->core, &l, &o->err), -ERANGE,
 		       SAINA_A_LIMITS_JOBS);
 	l.jobs = 2;
 	l.memory_job = 1000;
-	assert_refused(saina_core_limits_set(o->core, &l, &err), -EBUSY, &err,
+	assert_refused(o, saina_core_limits_set(o->core, &l, &o->err), -EBUSY,
 		       SAINA_A_LIMITS_MEMORY_JOB);
 	l.memory_job = 0;
-	assert_refused(saina_core_limits_set(o->core, &l, &err), -ERANGE, &err,
+	assert_refused(o, saina_core_limits_set(o->core, &l, &o->err), -ERANGE,
 		       SAINA_A_LIMITS_MEMORY_JOB);
 	l.memory_job = 1 << 20;
 	l.memory = 1 << 10;
-	assert_refused(saina_core_limits_set(o->core, &l, &err), -ERANGE, &err,
+	assert_refused(o, saina_core_limits_set(o->core, &l, &o->err), -ERANGE,
 		       SAINA_A_LIMITS_MEMORY);
 	l.memory = 1 << 20;
-	assert_refused(saina_core_limits_set(o->core, &l, &err), -EBUSY, &err,
+	assert_refused(o, saina_core_limits_set(o->core, &l, &o->err), -EBUSY,
 		       SAINA_A_LIMITS_MEMORY);
 	assert_int_equal(o->notes, notes);
 	r = job_req("a", 0, 0);
 	r.has = BIT_OF(SAINA_A_JOB_NAME);
 	assert_int_equal(saina_core_job_del(o->core, &r, NULL), 0);
-	assert_int_equal(saina_core_limits_set(o->core, &l, &err), 0);
+	assert_int_equal(saina_core_limits_set(o->core, &l, &o->err), 0);
 	l.jobs = 300;
 	assert_null(saina_core_new(&owner_ops, o, &l));
 }

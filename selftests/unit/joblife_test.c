@@ -11,7 +11,7 @@ static void snapshot_of_a_job(void **state)
 	const struct saina_job *job = add(o, "a", 3, "fastest:k=2,late=drop");
 	struct saina_job_conf *c = &o->last;
 
-	assert_int_equal(try_join(o, job, 1, 0, NULL), 0);
+	assert_int_equal(try_join(o, job, 1, 0), 0);
 	assert_int_equal(c->job, 0);
 	assert_int_equal(c->generation, job->generation);
 	assert_int_equal(c->state, SAINA_JOB_FORMING);
@@ -40,11 +40,11 @@ static void runs_when_all_are_there(void **state)
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 3, NULL);
 
-	assert_int_equal(try_join(o, job, 2, 0, NULL), 0);
-	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
+	assert_int_equal(try_join(o, job, 2, 0), 0);
+	assert_int_equal(try_join(o, job, 0, 0), 0);
 	assert_int_equal(job->state, SAINA_JOB_FORMING);
 	assert_int_equal(o->last.state, SAINA_JOB_FORMING);
-	assert_int_equal(try_join(o, job, 1, 0, NULL), 0);
+	assert_int_equal(try_join(o, job, 1, 0), 0);
 	assert_int_equal(job->state, SAINA_JOB_RUNNING);
 	assert_int_equal(o->last.state, SAINA_JOB_RUNNING);
 	assert_int_equal(o->last.active, 7);
@@ -60,17 +60,14 @@ static void operator_starts_a_job(void **state)
 {
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 3, NULL);
-	struct saina_core_err err = {0};
 
-	assert_refused(set_job_state(o, job, SAINA_JOB_RUNNING, &err), -ENOTCONN, &err,
-		       SAINA_A_JOB_STATE);
-	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
-	assert_int_equal(set_job_state(o, job, SAINA_JOB_RUNNING, &err), 0);
+	assert_refused(o, set_job_state(o, job, SAINA_JOB_RUNNING), -ENOTCONN, SAINA_A_JOB_STATE);
+	assert_int_equal(try_join(o, job, 0, 0), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_RUNNING), 0);
 	assert_int_equal(o->last.state, SAINA_JOB_RUNNING);
-	assert_refused(set_job_state(o, job, SAINA_JOB_FORMING, &err), -EBUSY, &err,
-		       SAINA_A_JOB_STATE);
-	assert_refused(set_job_state(o, job, 9, &err), -EINVAL, &err, SAINA_A_JOB_STATE);
-	assert_int_equal(try_join(o, job, 1, 0, NULL), 0); /* late comers are welcome */
+	assert_refused(o, set_job_state(o, job, SAINA_JOB_FORMING), -EBUSY, SAINA_A_JOB_STATE);
+	assert_refused(o, set_job_state(o, job, 9), -EINVAL, SAINA_A_JOB_STATE);
+	assert_int_equal(try_join(o, job, 1, 0), 0); /* late comers are welcome */
 	assert_int_equal(o->last.active, 3);
 }
 
@@ -113,7 +110,7 @@ static void first_round_of_those_who_agree(void **state)
 		for (w = 0; w < jobs[i].n; w++) {
 			assert_int_equal(job->first_round, 0); /* until it runs */
 			assert_int_equal(job->generation, generation);
-			assert_int_equal(try_join(o, job, w, jobs[i].rounds[w], NULL), 0);
+			assert_int_equal(try_join(o, job, w, jobs[i].rounds[w]), 0);
 		}
 		assert_int_equal(job->state, SAINA_JOB_RUNNING);
 		assert_int_equal(job->first_round, jobs[i].first);
@@ -125,7 +122,7 @@ static void first_round_of_those_who_agree(void **state)
 		if (jobs[i].n == 1)
 			continue;
 		generation = job->generation;
-		assert_int_equal(try_join(o, job, 0, 100, NULL), 0);
+		assert_int_equal(try_join(o, job, 0, 100), 0);
 		assert_int_equal(job->first_round, jobs[i].first);
 		assert_int_equal(job->generation, generation);
 	}
@@ -137,19 +134,19 @@ static void first_round_of_the_live(void **state)
 	const struct saina_job *job = add(o, "a", 3, NULL);
 
 	/* who goes again leaves nothing */
-	assert_int_equal(try_join(o, job, 0, 70, NULL), 0);
-	assert_int_equal(try_join(o, job, 1, SAINA_ROUND_JOIN, NULL), 0);
+	assert_int_equal(try_join(o, job, 0, 70), 0);
+	assert_int_equal(try_join(o, job, 1, SAINA_ROUND_JOIN), 0);
 	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_LEFT), 0);
-	assert_int_equal(try_join(o, job, 1, 0, NULL), 0);
+	assert_int_equal(try_join(o, job, 1, 0), 0);
 	/* by word of the operator, who stopped it before */
-	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
-	assert_int_equal(set_job_state(o, job, SAINA_JOB_RUNNING, NULL), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_RUNNING), 0);
 	assert_int_equal(job->first_round, 70);
 	assert_int_equal(o->last_first_round, 70);
 	/* once */
-	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED), 0);
 	o->last_first_round = 1;
-	assert_int_equal(set_job_state(o, job, SAINA_JOB_RUNNING, NULL), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_RUNNING), 0);
 	assert_int_equal(job->first_round, 70);
 }
 
@@ -157,10 +154,8 @@ static void first_round_that_cannot_be(void **state)
 {
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 1, NULL);
-	struct saina_core_err err = {0};
 
-	assert_refused(try_join(o, job, 0, SAINA_ROUND_MAX + 1, &err), -ERANGE, &err,
-		       SAINA_A_WORKER_ROUND);
+	assert_refused(o, try_join(o, job, 0, SAINA_ROUND_MAX + 1), -ERANGE, SAINA_A_WORKER_ROUND);
 	assert_int_equal(job->active, 0);
 	assert_int_equal(job->first_round, 0);
 }
@@ -180,7 +175,7 @@ static void death_and_return(void **state)
 	assert_int_equal(o->event[o->events - 1].worker, 1);
 	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_DEAD), -ENOTCONN);
 	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_ALIVE), -ENOTCONN); /* must join */
-	assert_int_equal(try_join(o, job, 1, 0, NULL), 0);
+	assert_int_equal(try_join(o, job, 1, 0), 0);
 	assert_int_equal(o->last.active, 7);
 	assert_int_equal(job->generation, generation);
 }
@@ -191,8 +186,8 @@ static void last_worker_leaves(void **state)
 	const struct saina_job *job = add(o, "a", 2, NULL);
 	__u32 generation;
 
-	assert_int_equal(try_join(o, job, 0, 7, NULL), 0);
-	assert_int_equal(try_join(o, job, 1, 7, NULL), 0);
+	assert_int_equal(try_join(o, job, 0, 7), 0);
+	assert_int_equal(try_join(o, job, 1, 7), 0);
 	generation = job->generation;
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_LEFT), 0);
 	assert_int_equal(job->state, SAINA_JOB_RUNNING);
@@ -212,28 +207,27 @@ static void stopped(void **state)
 {
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 2, NULL);
-	struct saina_core_err err = {0};
 	__u32 generation = job->generation;
 
-	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
-	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
+	assert_int_equal(try_join(o, job, 0, 0), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED), 0);
 	assert_int_equal(o->last.state, SAINA_JOB_STOPPED);
-	assert_refused(try_join(o, job, 1, 0, &err), -ESHUTDOWN, &err, SAINA_A_WORKER_JOB_NAME);
-	assert_int_equal(set_job_state(o, job, SAINA_JOB_FORMING, NULL), 0);
-	assert_int_equal(try_join(o, job, 1, 0, NULL), 0);
+	assert_refused(o, try_join(o, job, 1, 0), -ESHUTDOWN, SAINA_A_WORKER_JOB_NAME);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_FORMING), 0);
+	assert_int_equal(try_join(o, job, 1, 0), 0);
 	assert_int_equal(job->state, SAINA_JOB_RUNNING);
-	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED), 0);
 	/* forming lifts it, and all are there */
-	assert_int_equal(set_job_state(o, job, SAINA_JOB_FORMING, NULL), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_FORMING), 0);
 	assert_int_equal(job->state, SAINA_JOB_RUNNING);
 	assert_int_equal(job->generation, generation);
 	/* the last to leave a stopped job leaves it stopped, and afresh */
-	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED), 0);
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_LEFT), 0);
 	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_LEFT), 0);
 	assert_int_equal(job->state, SAINA_JOB_STOPPED);
 	assert_int_equal(job->generation, generation + 1);
-	assert_int_equal(set_job_state(o, job, SAINA_JOB_FORMING, NULL), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_FORMING), 0);
 	join_all(o, job);
 	assert_int_equal(o->last.state, SAINA_JOB_RUNNING);
 }
@@ -264,45 +258,41 @@ static void relay(void **state)
 		       BIT_OF(SAINA_A_WORKER_RELAY),
 		.relay = 1,
 	};
-	struct saina_core_err err = {0};
 
-	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -ENOTCONN, &err,
-		       SAINA_A_WORKER_ID);
+	assert_refused(o, worker_set(o, &r), -ENOTCONN, SAINA_A_WORKER_ID);
 	join_all(o, job);
-	assert_int_equal(saina_core_worker_set(o->core, &r, NULL, &err), 0);
+	assert_int_equal(worker_set(o, &r), 0);
 	assert_int_equal(o->last.relay, 1);
 	assert_int_equal(o->last.worker[0].flags, SAINA_BIND_BOUND | SAINA_BIND_RELAY);
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_DEAD), 0);
 	assert_int_equal(o->last.relay, 0); /* of live workers only */
-	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
+	assert_int_equal(try_join(o, job, 0, 0), 0);
 	assert_int_equal(o->last.relay, 0); /* a new life, a new probe */
 	r.relay = 2;
-	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -ERANGE, &err,
-		       SAINA_A_WORKER_RELAY);
+	assert_refused(o, worker_set(o, &r), -ERANGE, SAINA_A_WORKER_RELAY);
 }
 
 static void join_refusals(void **state)
 {
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 2, NULL);
-	struct saina_core_err err = {0};
 	struct saina_worker_attrs r;
 	int attr;
 
-	assert_refused(try_join(o, job, 2, 0, &err), -ERANGE, &err, SAINA_A_WORKER_ID);
+	assert_refused(o, try_join(o, job, 2, 0), -ERANGE, SAINA_A_WORKER_ID);
 	for (attr = SAINA_A_WORKER_IFINDEX; attr <= SAINA_A_WORKER_SESSION; attr++) {
 		if (attr == SAINA_A_WORKER_IFNAME)
 			continue;
 		r = join_req(job, 0, 0);
 		r.has &= ~BIT_OF(attr);
-		assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err, attr);
+		assert_refused(o, worker_set(o, &r), -EINVAL, attr);
 	}
 #define BAD(field, value, ATTR, error)                                                      \
 	do {                                                                                \
 		r = join_req(job, 0, 0);                                                    \
 		r.has |= BIT_OF(SAINA_A_WORKER_##ATTR);                                     \
 		r.field = value;                                                            \
-		assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), error, &err, \
+		assert_refused(o, worker_set(o, &r), error,     \
 			       SAINA_A_WORKER_##ATTR);                                      \
 	} while (0)
 	BAD(ifindex, 0, IFINDEX, -EINVAL);
@@ -314,41 +304,34 @@ static void join_refusals(void **state)
 #undef BAD
 	r = join_req(job, 0, 0);
 	memset(r.mac, 0, sizeof(r.mac));
-	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
-		       SAINA_A_WORKER_MAC);
+	assert_refused(o, worker_set(o, &r), -EINVAL, SAINA_A_WORKER_MAC);
 	r = join_req(job, 0, 0);
 	r.has |= BIT_OF(SAINA_A_WORKER_STATE);
 	r.state = SAINA_WORKER_STATE_DEAD;
-	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
-		       SAINA_A_WORKER_STATE);
+	assert_refused(o, worker_set(o, &r), -EINVAL, SAINA_A_WORKER_STATE);
 	r = join_req(job, 0, 0);
 	r.job_id = 5;
-	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -ENOENT, &err,
-		       SAINA_A_WORKER_JOB_ID);
+	assert_refused(o, worker_set(o, &r), -ENOENT, SAINA_A_WORKER_JOB_ID);
 	r.has &= ~(BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID));
-	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
-		       SAINA_A_WORKER_JOB_NAME);
+	assert_refused(o, worker_set(o, &r), -EINVAL, SAINA_A_WORKER_JOB_NAME);
 	r.has |= BIT_OF(SAINA_A_WORKER_JOB_NAME);
 	snprintf(r.job_name, sizeof(r.job_name), "a");
-	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
-		       SAINA_A_WORKER_ID);
+	assert_refused(o, worker_set(o, &r), -EINVAL, SAINA_A_WORKER_ID);
 	assert_int_equal(job->active, 0);
 
-	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
-	assert_refused(try_join(o, job, 0, 0, &err), -EEXIST, &err, SAINA_A_WORKER_ID);
+	assert_int_equal(try_join(o, job, 0, 0), 0);
+	assert_refused(o, try_join(o, job, 0, 0), -EEXIST, SAINA_A_WORKER_ID);
 	r = join_req(job, 1, 0);
 	r.ip = htonl(0x0a000001);
 	r.udp_port = htons(40000);
-	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EADDRINUSE, &err,
-		       SAINA_A_WORKER_UDP_PORT);
+	assert_refused(o, worker_set(o, &r), -EADDRINUSE, SAINA_A_WORKER_UDP_PORT);
 	assert_int_equal(set_state(o, job, 0, 9), -EINVAL);
 	r = (struct saina_worker_attrs){
 		.has = BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID) |
 		       BIT_OF(SAINA_A_WORKER_ROUND),
 		.round = 3,
 	};
-	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
-		       SAINA_A_WORKER_ROUND);
+	assert_refused(o, worker_set(o, &r), -EINVAL, SAINA_A_WORKER_ROUND);
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_ABSENT), -EINVAL);
 }
 
@@ -362,16 +345,14 @@ static void worker_late(void **state)
 		       BIT_OF(SAINA_A_WORKER_LATE),
 		.late = 7,
 	};
-	struct saina_core_err err = {0};
 	int events, notes, published;
 
-	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -ENOTCONN, &err,
-		       SAINA_A_WORKER_ID);
+	assert_refused(o, worker_set(o, &r), -ENOTCONN, SAINA_A_WORKER_ID);
 	join_all(o, job);
 	events = o->events;
 	notes = o->notes;
 	published = o->published;
-	assert_int_equal(saina_core_worker_set(o->core, &r, NULL, &err), 0);
+	assert_int_equal(worker_set(o, &r), 0);
 	assert_int_equal(o->events, events + 1);
 	assert_int_equal(o->event[events].type, SAINA_EV_WORKER_LATE);
 	assert_int_equal(o->event[events].worker, 0);
@@ -380,8 +361,7 @@ static void worker_late(void **state)
 	assert_int_equal(o->published, published);
 	r.has |= BIT_OF(SAINA_A_WORKER_STATE);
 	r.state = SAINA_WORKER_STATE_SLOW;
-	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
-		       SAINA_A_WORKER_LATE);
+	assert_refused(o, worker_set(o, &r), -EINVAL, SAINA_A_WORKER_LATE);
 }
 
 static void worker_del(void **state)
@@ -391,11 +371,10 @@ static void worker_del(void **state)
 	struct saina_worker_attrs r = {
 		.has = BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID),
 	};
-	struct saina_core_err err = {0};
 
-	assert_refused(saina_core_worker_del(o->core, &r, &err), -ENOENT, &err, SAINA_A_WORKER_ID);
+	assert_refused(o, saina_core_worker_del(o->core, &r, &o->err), -ENOENT, SAINA_A_WORKER_ID);
 	join_all(o, job);
-	assert_int_equal(saina_core_worker_del(o->core, &r, &err), 0);
+	assert_int_equal(saina_core_worker_del(o->core, &r, &o->err), 0);
 	assert_int_equal(o->last.worker[0].flags, 0);
 	assert_int_equal(o->last.active, 2);
 	assert_int_equal(job->worker[0].state, SAINA_WORKER_STATE_ABSENT);
@@ -424,16 +403,16 @@ static void life_fuzz(void **state)
 		case 0:
 		case 1:
 		case 2:
-			try_join(o, job, w, rng_next(&seed) % 4 ? 0 : rng_next(&seed) % 100, NULL);
+			try_join(o, job, w, rng_next(&seed) % 4 ? 0 : rng_next(&seed) % 100);
 			break;
 		case 3:
 			set_state(o, job, w, 1 + rng_next(&seed) % 4);
 			break;
 		case 4:
-			set_job_state(o, job, 1 + rng_next(&seed) % 3, NULL);
+			set_job_state(o, job, 1 + rng_next(&seed) % 3);
 			break;
 		case 5:
-			set_policy(o, job, rng_next(&seed) % 2 ? "bsp" : "sfcd", NULL);
+			set_policy(o, job, rng_next(&seed) % 2 ? "bsp" : "sfcd");
 			break;
 		}
 		assert_int_equal(o->last.generation, job->generation);

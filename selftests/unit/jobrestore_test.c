@@ -7,33 +7,32 @@ static void restore(void **state)
 {
 	struct owner *o = *state;
 	struct saina_job copy = *add(o, "a", 2, "sfcd:k0=1,cth=k"), bad;
-	struct saina_core_err err = {0};
 	struct saina_job_attrs r = job_req("a", 0, 0);
 	const struct saina_job *job;
 	int events;
 
 	join_all(o, saina_core_job_next(o->core, 0));
-	assert_int_equal(set_policy(o, &copy, "fastest:k=1", NULL), 0);
+	assert_int_equal(set_policy(o, &copy, "fastest:k=1"), 0);
 	copy = *saina_core_job_next(o->core, 0);
-	assert_refused(saina_core_job_restore(o->core, &copy, NULL, &err), -EEXIST, &err,
+	assert_refused(o, saina_core_job_restore(o->core, &copy, NULL, &o->err), -EEXIST,
 		       SAINA_A_JOB_NAME);
 	r.has = BIT_OF(SAINA_A_JOB_NAME);
 	assert_int_equal(saina_core_job_del(o->core, &r, NULL), 0);
 
 	bad = copy;
 	bad.generation = 0;
-	assert_refused(saina_core_job_restore(o->core, &bad, NULL, &err), -EINVAL, &err, 0);
+	assert_refused(o, saina_core_job_restore(o->core, &bad, NULL, &o->err), -EINVAL, 0);
 	bad = copy;
 	bad.workers = 65;
-	assert_refused(saina_core_job_restore(o->core, &bad, NULL, &err), -EINVAL, &err, 0);
+	assert_refused(o, saina_core_job_restore(o->core, &bad, NULL, &o->err), -EINVAL, 0);
 	bad = copy;
 	assert_int_equal(saina_policy_parse("fastest:k=3", 3, &bad.policy, NULL), 0);
-	assert_refused(saina_core_job_restore(o->core, &bad, NULL, &err), -ERANGE, &err,
+	assert_refused(o, saina_core_job_restore(o->core, &bad, NULL, &o->err), -ERANGE,
 		       SAINA_A_JOB_POLICY);
 
 	events = o->events;
 	copy.generation = 41;
-	assert_int_equal(saina_core_job_restore(o->core, &copy, &job, &err), 0);
+	assert_int_equal(saina_core_job_restore(o->core, &copy, &job, &o->err), 0);
 	assert_int_equal(o->events, events); /* nothing happened */
 	assert_int_equal(o->last.generation, 41);
 	assert_int_equal(o->last.active, 3);
@@ -70,10 +69,9 @@ static void restore_waiting_policy(void **state)
 {
 	struct owner *o = *state;
 	struct saina_job copy = saved_job(o, "ssp:7");
-	struct saina_core_err err = {0};
 	const struct saina_job *job;
 
-	assert_int_equal(saina_core_job_restore(o->core, &copy, &job, &err), 0);
+	assert_int_equal(saina_core_job_restore(o->core, &copy, &job, &o->err), 0);
 	assert_int_equal(job->policy.mode, SAINA_POLICY_EXTERNAL);
 	assert_int_equal(o->last.k_set, 3);
 	assert_int_equal(o->last.next.mode, SAINA_POLICY_SSP);
@@ -82,7 +80,7 @@ static void restore_waiting_policy(void **state)
 	assert_int_equal(o->last.next_from, 500);
 	assert_int_equal(o->last.next_on, 1u << SAINA_EV_WORKER_DEAD);
 	/* it waits: no other can be asked for, and it can be cancelled */
-	assert_refused(set_policy(o, job, "bsp", &err), -EBUSY, &err, SAINA_A_JOB_POLICY);
+	assert_refused(o, set_policy(o, job, "bsp"), -EBUSY, SAINA_A_JOB_POLICY);
 }
 
 /* What a damaged file may hold instead, and that all but that is restored. */
@@ -112,7 +110,6 @@ static void restore_impossible_policy(void **state)
 	struct saina_job_attrs del = { .has = BIT_OF(SAINA_A_JOB_NAME), .name = "a" };
 	struct owner *o = *state;
 	const struct saina_job *job;
-	struct saina_core_err err;
 	unsigned int i;
 
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -120,11 +117,11 @@ static void restore_impossible_policy(void **state)
 		bool k = bad[i].attr == SAINA_A_JOB_K_SET;
 
 		((__u8 *)&copy)[bad[i].offset] = bad[i].value;
-		memset(&err, 0, sizeof(err));
-		assert_refused(saina_core_job_restore(o->core, &copy, NULL, &err), bad[i].error,
-			       &err, bad[i].attr);
-		assert_true(saina_job_leave_out(&copy, err.attr));
-		assert_int_equal(saina_core_job_restore(o->core, &copy, &job, &err), 0);
+		memset(&o->err, 0, sizeof(o->err));
+		assert_refused(o, saina_core_job_restore(o->core, &copy, NULL, &o->err),
+			       bad[i].error, bad[i].attr);
+		assert_true(saina_job_leave_out(&copy, o->err.attr));
+		assert_int_equal(saina_core_job_restore(o->core, &copy, &job, &o->err), 0);
 		assert_int_equal(job->active, 15);
 		assert_int_equal(job->policy.mode, SAINA_POLICY_EXTERNAL);
 		assert_int_equal(job->k_set, k ? 0 : 3);

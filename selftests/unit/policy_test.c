@@ -8,24 +8,23 @@ static void policy_change(void **state)
 {
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 8, "fastest:k=6");
-	struct saina_core_err err = {0};
 	int published = o->published;
 
-	assert_int_equal(set_policy(o, job, "fastest:k=6,late=residual", &err), 0);
+	assert_int_equal(set_policy(o, job, "fastest:k=6,late=residual"), 0);
 	assert_int_equal(job->policy.seq, 1); /* the same in other words */
 	assert_int_equal(o->published, published);
-	assert_int_equal(set_policy(o, job, "sfcd", &err), 0);
+	assert_int_equal(set_policy(o, job, "sfcd"), 0);
 	assert_int_equal(o->last.policy.seq, 2);
 	assert_int_equal(o->last.policy.mode, SAINA_POLICY_SFCD);
-	assert_refused(set_policy(o, job, "fastest:k=9", &err), -ERANGE, &err, SAINA_A_JOB_POLICY);
+	assert_refused(o, set_policy(o, job, "fastest:k=9"), -ERANGE, SAINA_A_JOB_POLICY);
 	assert_int_equal(job->policy.seq, 2);
 	/* eight rounds are kept */
-	assert_int_equal(set_policy(o, job, "fastest:k=6,lead=6", &err), 0);
-	assert_refused(set_policy(o, job, "fastest:k=6,lead=7", &err), -ERANGE, &err, SAINA_A_JOB_POLICY);
-	assert_non_null(strstr(err.text, "lead must be 1..6, or none"));
+	assert_int_equal(set_policy(o, job, "fastest:k=6,lead=6"), 0);
+	assert_refused(o, set_policy(o, job, "fastest:k=6,lead=7"), -ERANGE, SAINA_A_JOB_POLICY);
+	assert_non_null(strstr(o->err.text, "lead must be 1..6, or none"));
 	assert_int_equal(job->policy.seq, 3);
 	assert_int_equal(o->last.policy.lead, 6);
-	assert_int_equal(set_policy(o, job, "fastest:k=6,lead=none", &err), 0);
+	assert_int_equal(set_policy(o, job, "fastest:k=6,lead=none"), 0);
 	assert_int_equal(o->last.policy.lead, SAINA_LEAD_NONE);
 }
 
@@ -216,8 +215,7 @@ static void policy_refusals(void **state)
 	memset(&p, 0x5a, sizeof(p));
 	untouched = p;
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		memset(&err, 0, sizeof(err));
-		ret = saina_policy_parse(bad[i].text, 8, &p, &err);
+				ret = saina_policy_parse(bad[i].text, 8, &p, &err);
 		if (ret >= 0 || !strstr(err.text, bad[i].names))
 			fail_msg("'%s': %d, '%s' lacks '%s'", bad[i].text, ret, err.text,
 				 bad[i].names);
@@ -267,9 +265,7 @@ static void policy_fuzz(void **state)
 		assert_non_null(saina_policy_row(p.mode));
 		assert_in_range(p.late, SAINA_LATE_RESIDUAL, SAINA_LATE_DROP);
 		assert_true(p.k <= workers && p.k_min <= workers && p.k_max <= workers);
-		assert_true(p.mode == SAINA_POLICY_BSP || p.k || p.timeout_us || p.spread ||
-			    p.mode == SAINA_POLICY_SSP || p.window == SAINA_WINDOW_NONE ||
-			    p.groups);
+		assert_true(p.mode == SAINA_POLICY_BSP || p.k || p.timeout_us || p.spread || p.mode == SAINA_POLICY_SSP || p.window == SAINA_WINDOW_NONE || p.groups);
 		assert_true(p.groups <= workers && !p.groups == (p.mode != SAINA_POLICY_GROUPED));
 		assert_true(p.s_th <= 1000);
 		saina_policy_format(&p, again, sizeof(again));
