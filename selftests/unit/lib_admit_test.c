@@ -85,8 +85,7 @@ static void test_refusals(void **state)
 
 static void test_misuse(void **state)
 {
-	struct agg_conf c = member_conf(1, 1);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina *s;
 	struct saina_req *r, *r2;
 	struct saina_call call = { .size = sizeof(call) };
@@ -95,7 +94,7 @@ static void test_misuse(void **state)
 	int32_t buf[N];
 	float f[N] = { 0 };
 
-	member_open_all(a, &s, 1);
+	a = member_job(&s, 1, 1);
 	assert_int_equal(saina_info(s, &info), -EINVAL);
 	info.size = sizeof(info);
 	assert_int_equal(saina_info(s, &info), 0);
@@ -146,8 +145,7 @@ static void test_slow_path(void **state)
 	member_open_all(a, &s, 1);
 	assert_non_null(strstr(member_lines, "gro on"));
 	assert_non_null(strstr(member_lines, "lo"));
-	member_fill(buf, 0, 0);
-	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), 0);
+	assert_int_equal(member_reduce(s, buf, 0, 0, NULL), 0);
 	saina_close(s);
 	agg_stop(a);
 }
@@ -165,8 +163,7 @@ static void test_very_late_probes(void **state)
 	a = agg_start(&c);
 	member_open_all(a, &s, 1);
 	for (int i = 0; i < 500 && info.relayed; i++) {
-		member_fill(buf, 0, i);
-		assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), 0);
+		assert_int_equal(member_reduce(s, buf, 0, i, NULL), 0);
 		usleep(10000);
 		assert_int_equal(saina_info(s, &info), 0);
 	}

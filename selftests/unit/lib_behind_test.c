@@ -21,8 +21,7 @@ static void both(struct saina **s, int round, int32_t buf[2][N])
 	struct saina_req *r[2];
 
 	for (int i = 0; i < 2; i++) {
-		member_fill(buf[i], i, round);
-		assert_int_equal(member_start(s[i], buf[i], &r[i]), 0);
+		assert_int_equal(member_start(s[i], buf[i], i, round, &r[i]), 0);
 	}
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(saina_wait(s[i], r[i], NULL), 0);
@@ -35,23 +34,20 @@ static void both(struct saina **s, int round, int32_t buf[2][N])
 /* The agent was restarted: the library joins again by itself, in a round too. */
 static void test_rejoin(void **state)
 {
-	struct agg_conf c = member_conf(2, 2);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina_stats st = { .size = sizeof(st) };
 	struct saina *s[2];
 	struct saina_req *r;
 	int32_t buf[2][N], again[N];
 
-	member_open_all(a, s, 2);
+	a = member_job(s, 2, 2);
 	both(s, 0, buf);
 	agg_forget(a, 1);
 	both(s, 1, buf);
 	/* And while it waits for the other. */
-	member_fill(buf[1], 1, 2);
-	assert_int_equal(member_start(s[1], buf[1], &r), 0);
+	assert_int_equal(member_start(s[1], buf[1], 1, 2, &r), 0);
 	agg_forget(a, 1);
-	member_fill(again, 0, 2);
-	assert_int_equal(saina_allreduce(s[0], again, N, SAINA_INT32, SAINA_SUM, NULL), 0);
+	assert_int_equal(member_reduce(s[0], again, 0, 2, NULL), 0);
 	assert_int_equal(saina_wait(s[1], r, NULL), 0);
 	assert_memory_equal(buf[1], again, sizeof(again));
 	assert_int_equal(saina_round_done(s[1]), 0);
@@ -63,19 +59,17 @@ static void test_rejoin(void **state)
 
 static void test_stopped(void **state)
 {
-	struct agg_conf c = member_conf(2, 2);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina *s[2];
 	struct saina_req *r;
 	int32_t buf[N];
 
-	member_open_all(a, s, 2);
-	member_fill(buf, 0, 0);
-	assert_int_equal(member_start(s[0], buf, &r), 0);
+	a = member_job(s, 2, 2);
+	assert_int_equal(member_start(s[0], buf, 0, 0, &r), 0);
 	agg_stop_job(a);
 	assert_int_equal(saina_wait(s[0], r, NULL), -ECONNRESET);
 	assert_non_null(strstr(saina_strerror(s[0], -ECONNRESET), "stopped"));
-	assert_int_equal(member_start(s[0], buf, &r), -ECONNRESET);
+	assert_int_equal(member_start(s[0], buf, 0, 0, &r), -ECONNRESET);
 	member_close_all(a, s, 2);
 }
 
@@ -89,8 +83,7 @@ static void test_silence(void **state)
 
 	o.timeout_ms = 2500;
 	assert_int_equal(saina_open(&s, &o), 0);
-	member_fill(buf, 0, 0);
-	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), 0);
+	assert_int_equal(member_reduce(s, buf, 0, 0, NULL), 0);
 	agg_set_loss(a, 1.1);
 	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), -ETIMEDOUT);
 	assert_non_null(strstr(saina_strerror(s, -ETIMEDOUT), "nothing heard"));
@@ -101,16 +94,14 @@ static void test_silence(void **state)
 /* A worker dies: the other's round completes at its next retransmission. */
 static void test_death(void **state)
 {
-	struct agg_conf c = member_conf(2, 2);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina_call call = { .size = sizeof(call) };
 	struct saina *s[2];
 	struct saina_req *r;
 	int32_t buf[N];
 
-	member_open_all(a, s, 2);
-	member_fill(buf, 0, 0);
-	assert_int_equal(member_start(s[0], buf, &r), 0);
+	a = member_job(s, 2, 2);
+	assert_int_equal(member_start(s[0], buf, 0, 0, &r), 0);
 	while (!agg_next_round(a))		/* until the round has opened */
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	agg_kill(a, 1);
@@ -123,12 +114,11 @@ static void test_death(void **state)
 /* Results by multicast do not reach worker 1: it asks, and pulls them. */
 static void test_deaf(void **state)
 {
-	struct agg_conf c = member_conf(2, 2);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina *s[2];
 	int32_t buf[2][N];
 
-	member_open_all(a, s, 2);
+	a = member_job(s, 2, 2);
 	agg_hold_multicast(a, 1, true);
 	for (int i = 0; i < 3; i++)
 		both(s, i, buf);
@@ -152,14 +142,13 @@ static void alone(struct saina *s, int worker, int round, struct saina_call *cal
  */
 static void catch_up(bool deaf)
 {
-	struct agg_conf c = member_conf(2, 1);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina_stats st = { .size = sizeof(st) };
 	struct saina_call call;
 	struct saina *s[2];
 	int32_t buf[N], res[N], mine[N], sum[N] = { 0 };
 
-	member_open_all(a, s, 2);
+	a = member_job(s, 2, 1);
 	agg_hold_multicast(a, 1, deaf);
 	for (int i = 0; i < 3; i++)
 		alone(s[0], 0, i, &call);
@@ -229,14 +218,13 @@ static void assert_counted(struct saina *s, uint32_t round, int worker)
 /* Too far behind: said so, nothing lost, and on at another round. */
 static void test_stale(void **state)
 {
-	struct agg_conf c = member_conf(2, 1);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina_job_info info = { .size = sizeof(info) };
 	struct saina_call call;
 	struct saina *s[2];
 	int32_t buf[N], own[N], res[N];
 
-	member_open_all(a, s, 2);
+	a = member_job(s, 2, 1);
 	agg_hold_multicast(a, 1, true);
 	for (int i = 0; i < 9; i++)
 		alone(s[0], 0, i, &call);
@@ -276,8 +264,7 @@ static uint32_t leave_behind(struct agg *a, struct saina **s)
 	agg_hold_multicast(a, 1, true);
 	for (int i = 0; i < 9; i++)
 		alone(s[0], 0, i, &call);
-	member_fill(buf, 1, 0);
-	assert_int_equal(saina_allreduce(s[1], buf, N, SAINA_INT32, SAINA_SUM, NULL), -ESTALE);
+	assert_int_equal(member_reduce(s[1], buf, 1, 0, NULL), -ESTALE);
 	agg_hold_multicast(a, 1, false);
 	assert_int_equal(saina_info(s[1], &info), 0);
 	return info.next_round;
@@ -294,8 +281,7 @@ static uint32_t wait_for_behind(struct agg *a, struct saina **s, int32_t *buf, s
 	member_open_all(a, s, 2);
 	next = leave_behind(a, s);
 	agg_policy(a, 2);
-	member_fill(buf, 0, next);
-	assert_int_equal(member_start(s[0], buf, r), 0);
+	assert_int_equal(member_start(s[0], buf, 0, next, r), 0);
 	while (agg_next_round(a) == next)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	return next;
@@ -314,19 +300,15 @@ static void test_too_far(void **state)
 
 	next = wait_for_behind(a, s, buf[0], &r);
 	assert_int_equal(saina_set_round(s[1], next + 1), 0);
-	member_fill(buf[1], 1, next);
-	assert_int_equal(saina_allreduce(s[1], buf[1], N, SAINA_INT32, SAINA_SUM, &call), 0);
+	assert_int_equal(member_reduce(s[1], buf[1], 1, next, &call), 0);
 	assert_int_equal(call.round, next);
 	assert_int_equal(call.mask_all, 3);
 	assert_int_equal(saina_wait(s[0], r, &call), 0);
 	assert_memory_equal(buf[0], buf[1], sizeof(buf[0]));
 	assert_int_equal(saina_round_done(s[0]), 0);
 	/* And on, side by side. */
-	for (int i = 0; i < 2; i++) {
-		member_fill(buf[i], i, next + 1);
-		assert_int_equal(i ? saina_allreduce(s[1], buf[1], N, SAINA_INT32, SAINA_SUM, &call) :
-				     member_start(s[0], buf[0], &r), 0);
-	}
+	assert_int_equal(member_start(s[0], buf[0], 0, next + 1, &r), 0);
+	assert_int_equal(member_reduce(s[1], buf[1], 1, next + 1, &call), 0);
 	assert_int_equal(call.round, next + 1);
 	assert_int_equal(call.mask_all, 3);
 	assert_int_equal(saina_wait(s[0], r, NULL), 0);
@@ -349,8 +331,7 @@ static void test_too_far_alone(void **state)
 	saina_close(s[0]);
 	assert_int_equal(saina_set_round(s[1], next + 1), 0);
 	for (int i = 0; i < 3; i++) {
-		member_fill(buf[1], 1, i);
-		assert_int_equal(saina_allreduce(s[1], buf[1], N, SAINA_INT32, SAINA_SUM, &call), 0);
+		assert_int_equal(member_reduce(s[1], buf[1], 1, i, &call), 0);
 		assert_true(call.mask_any & 2);
 	}
 	saina_close(s[1]);
@@ -360,18 +341,16 @@ static void test_too_far_alone(void **state)
 /* A newcomer may not open a round while the one before is not over. */
 static void test_gate(void **state)
 {
-	struct agg_conf c = member_conf(3, 3);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina_call call = { .size = sizeof(call) };
 	struct saina_opts o;
 	struct saina *s[3];
 	struct saina_req *r[3][2];
 	int32_t buf[3][N];
 
-	member_open_all(a, s, 3);
+	a = member_job(s, 3, 3);
 	for (int i = 0; i < 3; i++) {
-		member_fill(buf[i], i, 0);
-		assert_int_equal(member_start(s[i], buf[i], &r[i][0]), 0);
+		assert_int_equal(member_start(s[i], buf[i], i, 0, &r[i][0]), 0);
 	}
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(saina_wait(s[i], r[i][0], NULL), 0);
@@ -389,8 +368,7 @@ static void test_gate(void **state)
 		assert_int_equal(saina_wait(s[i], r[i][0], NULL), 0);
 	o = member_opts(a, 2);
 	assert_int_equal(saina_open(&s[2], &o), 0);
-	member_fill(buf[2], 2, 2);
-	assert_int_equal(member_start(s[2], buf[2], &r[2][0]), 0);
+	assert_int_equal(member_start(s[2], buf[2], 2, 2, &r[2][0]), 0);
 	nanosleep(&(struct timespec){ .tv_nsec = 300000000 }, NULL);
 	assert_int_equal(agg_next_round(a), 2);
 	for (int i = 0; i < 2; i++)
@@ -399,8 +377,7 @@ static void test_gate(void **state)
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(saina_wait(s[i], r[i][1], NULL), 0);
 		assert_int_equal(saina_round_done(s[i]), 0);
-		member_fill(buf[i], i, 2);
-		assert_int_equal(member_start(s[i], buf[i], &r[i][0]), 0);
+		assert_int_equal(member_start(s[i], buf[i], i, 2, &r[i][0]), 0);
 	}
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(saina_wait(s[i], r[i][0], &call), 0);
@@ -413,15 +390,14 @@ static void test_gate(void **state)
 /* A newcomer, and all others have died in a round that none of them has sent whole. */
 static void test_gate_alone(void **state)
 {
-	struct agg_conf c = member_conf(2, 2);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina_call call = { .size = sizeof(call) };
 	struct saina_opts o;
 	struct saina *s[2];
 	struct saina_req *r[2];
 	int32_t buf[2][N];
 
-	member_open_all(a, s, 2);
+	a = member_job(s, 2, 2);
 	both(s, 0, buf);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(saina_allreduce_start(s[i], buf[i], 256, SAINA_INT32, SAINA_SUM,
@@ -444,14 +420,13 @@ static void test_gate_alone(void **state)
 /* Worker 1 has taken part once and computes; it misses results, and gets them all the same. */
 static void test_fetch(void **state)
 {
-	struct agg_conf c = member_conf(2, 1);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina_stats st = { .size = sizeof(st) };
 	struct saina_call call;
 	struct saina *s[2];
 	uint64_t had;
 
-	member_open_all(a, s, 2);
+	a = member_job(s, 2, 1);
 	for (int i = 0; i < 2; i++)
 		alone(s[i], i, 0, &call);
 	saina_get_stats(s[1], &st);
@@ -475,8 +450,7 @@ static void test_fetch(void **state)
  */
 static void test_newcomer(void **state)
 {
-	struct agg_conf c = member_conf(2, 2);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina_job_info info = { .size = sizeof(info) };
 	struct saina_call call = { .size = sizeof(call) };
 	struct saina_opts o;
@@ -484,7 +458,7 @@ static void test_newcomer(void **state)
 	struct saina_req *r[2];
 	float buf[2][N];
 
-	member_open_all(a, s, 2);
+	a = member_job(s, 2, 2);
 	for (int round = 0; round < 8; round++) {
 		if (round == 4) {
 			agg_kill(a, 1);

@@ -29,14 +29,13 @@ static void be_late(struct saina **s, int round, int32_t *sum)
 /* A rotation by 100 elements: every segment is cut. */
 static void test_residual(void **state)
 {
-	struct agg_conf c = member_conf(2, 1);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	const struct saina_move turn[] = {{0, 100, N - 100}, {N - 100, 0, 100}};
 	struct saina_call call = {.size = sizeof(call)};
 	struct saina *s[2];
 	int32_t buf[N], sum[N] = {0}, want[N], res[N];
 
-	member_open_all(a, s, 2);
+	a = member_job(s, 2, 1);
 	be_late(s, 0, sum);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(saina_layout(s[i], turn, 2), 0);
@@ -54,15 +53,14 @@ static void test_residual(void **state)
 
 static void test_refusals(void **state)
 {
-	struct agg_conf c = member_conf(2, 1);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	const struct saina_move all = {0, 0, N}, half = {0, 0, 500}, twice[] = {{0, 0, N}, {0, 500, 500}},
 				out = {0, 100, N}, huge = {UINT64_MAX, 0, 2};
 	struct saina_req *r;
 	struct saina *s[2];
 	int32_t buf[N], sum[N] = {0}, res[N];
 
-	member_open_all(a, s, 2);
+	a = member_job(s, 2, 1);
 	be_late(s, 0, sum);
 	assert_int_equal(saina_layout(s[1], NULL, 0), -EINVAL);
 	assert_non_null(strstr(saina_strerror(s[1], 0), "residual would be lost"));
@@ -109,8 +107,7 @@ static void reduce(struct saina *s, const float *value)
 /* Segments of different magnitudes change places; two meet in one. */
 static void test_scale(void **state)
 {
-	struct agg_conf c = member_conf(1, 1);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	const struct saina_move moves[] = {
 		{0, PAYLOAD, PAYLOAD}, {PAYLOAD, 0, PAYLOAD}, /* large and small swap */
 		{2 * PAYLOAD, 2 * PAYLOAD, 32}, {3 * PAYLOAD, 2 * PAYLOAD + 32, 32},
@@ -121,7 +118,7 @@ static void test_scale(void **state)
 
 	for (int i = 4; i < 16; i++)
 		value[i] = later[i] = 1;
-	member_open_all(a, &s, 1);
+	a = member_job(&s, 1, 1);
 	reduce(s, value);
 	for (int i = 0; i < 4; i++)
 		e[i] = exponent(s, i);
@@ -139,21 +136,18 @@ static void test_scale(void **state)
 
 static void test_poll(void **state)
 {
-	struct agg_conf c = member_conf(2, 2);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	int32_t buf[2][N];
 	struct saina_req *r[2];
 	struct saina *s[2];
 
-	member_open_all(a, s, 2);
-	member_fill(buf[0], 0, 0);
-	member_fill(buf[1], 1, 0);
-	assert_int_equal(member_start(s[0], buf[0], &r[0]), 0);
+	a = member_job(s, 2, 2);
+	assert_int_equal(member_start(s[0], buf[0], 0, 0, &r[0]), 0);
 	assert_int_equal(saina_poll(s[0], r[0], 0), 0);
 	assert_int_equal(saina_poll(s[0], r[0], 30), 0);
 	assert_int_equal(saina_poll(s[1], r[0], 0), -EINVAL);
 	assert_int_equal(saina_poll(s[0], NULL, 0), -EINVAL);
-	assert_int_equal(member_start(s[1], buf[1], &r[1]), 0);
+	assert_int_equal(member_start(s[1], buf[1], 1, 0, &r[1]), 0);
 	assert_int_equal(saina_poll(s[0], r[0], -1), 1);
 	assert_int_equal(saina_poll(s[1], r[1], 30000), 1);
 	for (int i = 0; i < 2; i++) {

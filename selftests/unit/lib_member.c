@@ -67,6 +67,15 @@ void member_open_all(struct agg *a, struct saina **s, int n)
 	}
 }
 
+struct agg *member_job(struct saina **s, int workers, unsigned int k)
+{
+	struct agg_conf c = member_conf(workers, k);
+	struct agg *a = agg_start(&c);
+
+	member_open_all(a, s, workers);
+	return a;
+}
+
 void member_close_all(struct agg *a, struct saina **s, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -80,7 +89,14 @@ void member_fill(int32_t *buf, int worker, int round)
 		buf[i] = (worker + 1) * 1000000 + round * 1000 + i;
 }
 
-int member_start(struct saina *s, int32_t *buf, struct saina_req **r)
+int member_start(struct saina *s, int32_t *buf, int worker, int round, struct saina_req **r)
 {
+	member_fill(buf, worker, round);
 	return saina_allreduce_start(s, buf, N, SAINA_INT32, SAINA_SUM, r);
+}
+
+int member_reduce(struct saina *s, int32_t *buf, int worker, int round, struct saina_call *call)
+{
+	member_fill(buf, worker, round);
+	return saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, call);
 }

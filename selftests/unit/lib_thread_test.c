@@ -81,8 +81,7 @@ int sendmmsg(int fd, struct mmsghdr *m, unsigned int n, int flags)
 /* Worker 1 cannot send: it hears of results all the same, and its caller is not held up. */
 static void test_stuck(void **state)
 {
-	struct agg_conf c = member_conf(2, 1);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina_call call = { .size = sizeof(call) };
 	struct saina_stats st = { .size = sizeof(st) };
 	struct saina *s[2];
@@ -90,10 +89,9 @@ static void test_stuck(void **state)
 	int32_t buf[2][N], mine[N];
 
 	alarm(HANGS_S);
-	member_open_all(a, s, 2);
+	a = member_job(s, 2, 1);
 	arming = 1;
-	member_fill(buf[1], 1, 0);
-	assert_int_equal(member_start(s[1], buf[1], &r), 0);
+	assert_int_equal(member_start(s[1], buf[1], 1, 0, &r), 0);
 	while (!refused)
 		usleep(1000);
 	assert_int_equal(saina_get_stats(s[1], &st), 0);
@@ -107,8 +105,7 @@ static void test_stuck(void **state)
 	stuck_fd = -1;
 	/* It sends again: what was late is counted in the next round. */
 	assert_int_equal(saina_round_done(s[1]), 0);
-	member_fill(buf[1], 1, 1);
-	assert_int_equal(saina_allreduce(s[1], buf[1], N, SAINA_INT32, SAINA_SUM, &call), 0);
+	assert_int_equal(member_reduce(s[1], buf[1], 1, 1, &call), 0);
 	assert_int_equal(call.mask_all, 2);
 	for (int i = 0; i < N; i++)
 		assert_int_equal(buf[1][i], 2 * 2000000 + 1000 + 2 * i);
@@ -126,8 +123,7 @@ static uint64_t ms_now(void)
 /* A socket that says that it has room and takes nothing is not tried all the time. */
 static void test_paced(void **state)
 {
-	struct agg_conf c = member_conf(1, 1);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina *s;
 	struct saina_req *r;
 	int32_t buf[N];
@@ -135,12 +131,11 @@ static void test_paced(void **state)
 	uint64_t began, took;
 
 	alarm(HANGS_S);
-	member_open_all(a, &s, 1);
+	a = member_job(&s, 1, 1);
 	refused = 0;
 	stuck_pause = 0;
 	arming = 1;
-	member_fill(buf, 0, 0);
-	assert_int_equal(member_start(s, buf, &r), 0);
+	assert_int_equal(member_start(s, buf, 0, 0, &r), 0);
 	while (!refused)
 		usleep(1000);
 	began = ms_now();
@@ -155,8 +150,7 @@ static void test_paced(void **state)
 	assert_int_equal(saina_wait(s, r, NULL), 0);
 	/* one a millisecond, less on a busy machine; spinning it would be 100 times as many */
 	assert_in_range(tries, 1, 10 * took);
-	saina_close(s);
-	agg_stop(a);
+	member_close_all(a, &s, 1);
 }
 
 /* --- a kernel that refuses to send -------------------------------------------------------- */
@@ -164,8 +158,7 @@ static void test_paced(void **state)
 /* What the kernel refuses is tried again ever more rarely, not counted, and then sent. */
 static void test_refused(void **state)
 {
-	struct agg_conf c = member_conf(1, 1);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina_stats st = { .size = sizeof(st) };
 	struct saina_call call = { .size = sizeof(call) };
 	struct saina *s;
@@ -175,12 +168,11 @@ static void test_refused(void **state)
 	time_t begun;
 
 	alarm(HANGS_S);
-	member_open_all(a, &s, 1);
+	a = member_job(&s, 1, 1);
 	refused = 0;
 	begun = time(NULL);
 	refuse_err = EPERM;
-	member_fill(buf, 0, 0);
-	assert_int_equal(member_start(s, buf, &r), 0);
+	assert_int_equal(member_start(s, buf, 0, 0, &r), 0);
 	while (refused < 5)
 		usleep(1000);
 	usleep(300000);
@@ -194,8 +186,7 @@ static void test_refused(void **state)
 	assert_int_equal(saina_wait(s, r, &call), 0);
 	assert_int_equal(saina_get_stats(s, &st), 0);
 	assert_int_equal(st.sent, (N + 63) / 64);
-	saina_close(s);
-	agg_stop(a);
+	member_close_all(a, &s, 1);
 }
 
 /* A call ends with the kernel's error, and the other worker need not wait for ever. */
@@ -213,8 +204,7 @@ static void test_refused_for_long(void **state)
 	o.timeout_ms = 1000;
 	assert_int_equal(saina_open(&s, &o), 0);
 	refuse_err = ENETUNREACH;
-	member_fill(buf, 0, 0);
-	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), -ENETUNREACH);
+	assert_int_equal(member_reduce(s, buf, 0, 0, NULL), -ENETUNREACH);
 	refuse_err = 0;
 	assert_non_null(strstr(saina_strerror(s, 0), "nothing could be sent"));
 	saina_close(s);
@@ -320,40 +310,36 @@ static void test_buckets(void **state)
 /* Who waits with a time-out drives, too: its results wake nobody else. */
 static void test_poll(void **state)
 {
-	struct agg_conf c = member_conf(1, 1);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina *s;
 	struct saina_req *r;
 	int32_t buf[N];
 
 	alarm(HANGS_S);
-	member_open_all(a, &s, 1);
+	a = member_job(&s, 1, 1);
 	counts = true;
 	/* the library's thread may be quicker, but not all the time */
 	for (int round = 0; !gradients; round++) {
-		member_fill(buf, 0, round);
-		assert_int_equal(member_start(s, buf, &r), 0);
+		assert_int_equal(member_start(s, buf, 0, round, &r), 0);
 		while (!saina_poll(s, r, 20))
 			;
 		assert_int_equal(saina_wait(s, r, NULL), 0);
 		assert_int_equal(saina_round_done(s), 0);
 	}
 	counts = false;
-	saina_close(s);
-	agg_stop(a);
+	member_close_all(a, &s, 1);
 }
 
 /* The trainer's floating-point environment is as it was, and gradients are rounded to nearest. */
 static void test_rounding(void **state)
 {
-	struct agg_conf c = member_conf(1, 1);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina *s;
 	float buf[64], worst = 0;
 	int mode;
 
 	alarm(HANGS_S);
-	member_open_all(a, &s, 1);
+	a = member_job(&s, 1, 1);
 	for (int i = 0; i < 64; i++)
 		buf[i] = 0.7f + (float)i / 3e6f;
 	buf[0] = 1024;
@@ -366,8 +352,7 @@ static void test_rounding(void **state)
 	for (int i = 1; i < 64; i++)
 		worst = fmaxf(worst, fabsf(buf[i] - (0.7f + (float)i / 3e6f)) * 0x1p20f);
 	assert_true(worst > 0 && worst <= 0.5f);
-	saina_close(s);
-	agg_stop(a);
+	member_close_all(a, &s, 1);
 }
 
 /* --- callbacks -------------------------------------------------------------------------- */
@@ -407,8 +392,7 @@ static void test_log(void **state)
 
 static void test_fork(void **state)
 {
-	struct agg_conf c = member_conf(1, 1);
-	struct agg *a = agg_start(&c);
+	struct agg *a;
 	struct saina_job_info info = { .size = sizeof(info) };
 	struct saina *s;
 	int32_t buf[N], mine[N];
@@ -416,7 +400,7 @@ static void test_fork(void **state)
 	pid_t pid;
 
 	alarm(HANGS_S);
-	member_open_all(a, &s, 1);
+	a = member_job(&s, 1, 1);
 	pid = fork();
 	if (!pid) {
 		alarm(HANGS_S / 4);
@@ -432,8 +416,7 @@ static void test_fork(void **state)
 	memcpy(buf, mine, sizeof(mine));
 	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), 0);
 	assert_memory_equal(buf, mine, sizeof(mine));
-	saina_close(s);
-	agg_stop(a);
+	member_close_all(a, &s, 1);
 }
 
 int main(void)
