@@ -152,22 +152,17 @@ static void report_size(struct report *out, const struct size *s, unsigned int n
 	double empty = sample_median(&s->empty);
 	double add = net(&s->add, s);
 
-	report_row(out, n, "empty program", empty, empty / add);
-	report_row(out, n, "foreign", sample_median(&s->foreign),
-		   sample_median(&s->foreign) / add);
-	report_row(out, n, "program: parse, drop", net(&s->parse, s), net(&s->parse, s) / add);
-	report_row(out, n, "program: parse, lock, add", add, 1);
-	for (int b = 0; b < BRANCHES; b++) {
-		double ns = net(&s->branch[b], s);
-
-		report_row(out, n, name[b], ns, ns / add);
-	}
-	report_row(out, n, "mixed, finer", net(&s->finer, s), net(&s->finer, s) / add);
-	report_row(out, n, "mixed, coarser", net(&s->coarser, s), net(&s->coarser, s) / add);
-	report_row(out, n, "mixed, complete", net(&s->mixed_complete, s),
-		   net(&s->mixed_complete, s) / add);
+	report_row(out, n, "empty program", empty, add);
+	report_row(out, n, "foreign", sample_median(&s->foreign), add);
+	report_row(out, n, "program: parse, drop", net(&s->parse, s), add);
+	report_row(out, n, "program: parse, lock, add", add, add);
+	for (int b = 0; b < BRANCHES; b++)
+		report_row(out, n, name[b], net(&s->branch[b], s), add);
+	report_row(out, n, "mixed, finer", net(&s->finer, s), add);
+	report_row(out, n, "mixed, coarser", net(&s->coarser, s), add);
+	report_row(out, n, "mixed, complete", net(&s->mixed_complete, s), add);
 	report_row(out, n, add_has_avx2() ? "userspace add, AVX2" : "userspace add, plain C",
-		   sample_median(&s->user), sample_median(&s->user) / add);
+		   sample_median(&s->user), add);
 }
 
 /* Cost of mixed exponents relative to equal ones. */
@@ -194,6 +189,18 @@ static void verdict_mixed(struct report *out, const struct size *s, unsigned int
 static void report_all(struct report *out, const struct size *size,
 		       const struct variant_samples *v, const struct arrival *arrival)
 {
+	static const struct {
+		const char *what;
+		enum variant variant;
+		enum bench_branch branch;
+	} row[] = {
+		{ "accumulate, 3 workers", THREE_WORKERS, BRANCH_ACCUMULATE },
+		{ "accumulate, pool 4096", BIG_POOL, BRANCH_ACCUMULATE },
+		{ "same, 4.4 MB of slots in use", ALL_SLOTS, BRANCH_ACCUMULATE },
+		{ "complete, 2 workers", TWO_WORKERS, BRANCH_COMPLETE },
+		{ "accumulate, no time-out", UNTIMED, BRANCH_ACCUMULATE },
+		{ "accumulate, time-out", TIMEOUT, BRANCH_ACCUMULATE },
+	};
 	double first = net(&arrival->first, &size[2]), second = net(&arrival->second, &size[2]);
 	const struct size *s = &size[2];
 	double empty = sample_median(&s->empty);
@@ -208,20 +215,10 @@ static void report_all(struct report *out, const struct size *size,
 	for (int i = 0; i < VARIANTS; i++)
 		for (int b = 0; b < BRANCHES; b++)
 			var[i][b] = net(&v[i].branch[b], s);
-	report_row(out, 256, "accumulate, 3 workers", var[THREE_WORKERS][BRANCH_ACCUMULATE],
-		   var[THREE_WORKERS][BRANCH_ACCUMULATE] / add);
-	report_row(out, 256, "accumulate, pool 4096", var[BIG_POOL][BRANCH_ACCUMULATE],
-		   var[BIG_POOL][BRANCH_ACCUMULATE] / add);
-	report_row(out, 256, "same, 4.4 MB of slots in use", var[ALL_SLOTS][BRANCH_ACCUMULATE],
-		   var[ALL_SLOTS][BRANCH_ACCUMULATE] / add);
-	report_row(out, 256, "complete, 2 workers", var[TWO_WORKERS][BRANCH_COMPLETE],
-		   var[TWO_WORKERS][BRANCH_COMPLETE] / add);
-	report_row(out, 256, "accumulate, no time-out", var[UNTIMED][BRANCH_ACCUMULATE],
-		   var[UNTIMED][BRANCH_ACCUMULATE] / add);
-	report_row(out, 256, "accumulate, time-out", var[TIMEOUT][BRANCH_ACCUMULATE],
-		   var[TIMEOUT][BRANCH_ACCUMULATE] / add);
-	report_row(out, 256, "accumulate, segment 0 alone", first, first / add);
-	report_row(out, 256, "accumulate, segment 1 alone", second, second / add);
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+		report_row(out, 256, row[i].what, var[row[i].variant][row[i].branch], add);
+	report_row(out, 256, "accumulate, segment 0 alone", first, add);
+	report_row(out, 256, "accumulate, segment 1 alone", second, add);
 	report_verdict(out, "accumulate / (parse, lock, add), 256 elements", acc / add, 1.6);
 	verdict_mixed(out, &size[2], elems[2]);
 	verdict_mixed(out, &size[3], elems[3]);

@@ -17,7 +17,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <jansson.h>
-#include <libgen.h>
 #include <limits.h>
 #include <linux/pkt_cls.h>
 #include <pthread.h>
@@ -247,46 +246,17 @@ static void job_check(const struct job *j)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-static void log_line(void *arg, int level, const char *line)
-{
-	if (level == 0)
-		fprintf(stderr, "%s\n", line);
-}
-
-static int object_fd(struct bpf_object *o, const char *name)
-{
-	struct bpf_program *p = bpf_object__find_program_by_name(o, name);
-	int fd = p ? bpf_program__fd(p) : bpf_object__find_map_fd_by_name(o, name);
-
-	if (fd < 0)
-		bench_die("bench_scale.bpf.o has no %s", name);
-	return fd;
-}
-
-static void target_set(struct bpf_object *o, const char *map, __u32 target, int prog)
-{
-	if (bpf_map_update_elem(object_fd(o, map), &target, &prog, BPF_ANY))
-		bench_die("%s: the program cannot be reached by tail call: %s", map, strerror(errno));
-}
-
 static void drivers_open(void)
 {
-	char self[PATH_MAX / 2], path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	struct bpf_object *o;
+	struct bpf_object *o = harness_object_load("bench_scale.bpf.o");
 
-	self[n > 0 ? n : 0] = 0;
-	snprintf(path, sizeof(path), "%s/bench_scale.bpf.o", dirname(self));
-	o = bpf_object__open_file(path, NULL);
-	if (!o || bpf_object__load(o))
-		bench_die("cannot load %s: %s", path, strerror(errno));
-	s.driver[HOOK_XDP] = object_fd(o, "scale_xdp");
-	s.driver[HOOK_TC] = s.driver[HOOK_REFERENCE] = object_fd(o, "scale_tc");
-	s.state = object_fd(o, "scale_state");
-	target_set(o, "scale_xdp_targets", SCALE_EMPTY, object_fd(o, "scale_xdp_empty"));
-	target_set(o, "scale_xdp_targets", SCALE_SAINA, saina_dp_prog_fd(s.dp));
-	target_set(o, "scale_tc_targets", SCALE_EMPTY, object_fd(o, "scale_tc_empty"));
-	target_set(o, "scale_tc_targets", SCALE_SAINA, saina_dp_tc_prog_fd(s.dp));
+	s.driver[HOOK_XDP] = harness_object_fd(o, "scale_xdp");
+	s.driver[HOOK_TC] = s.driver[HOOK_REFERENCE] = harness_object_fd(o, "scale_tc");
+	s.state = harness_object_fd(o, "scale_state");
+	harness_target_set(o, "scale_xdp_targets", SCALE_EMPTY, harness_object_fd(o, "scale_xdp_empty"));
+	harness_target_set(o, "scale_xdp_targets", SCALE_SAINA, saina_dp_prog_fd(s.dp));
+	harness_target_set(o, "scale_tc_targets", SCALE_EMPTY, harness_object_fd(o, "scale_tc_empty"));
+	harness_target_set(o, "scale_tc_targets", SCALE_SAINA, saina_dp_tc_prog_fd(s.dp));
 }
 
 /* The tc program redirects results to an interface that the job must have; none is sent here. */
@@ -346,19 +316,11 @@ static void jobs_create(struct thread *t, unsigned int number)
 
 static void open_all(void)
 {
-	static const struct saina_dp_opts opts = { .log = log_line };
 	cpu_set_t set;
 
-	if (geteuid())
-		bench_die("only root may load BPF programs");
-	if (saina_dp_open(&s.dp, &opts))
-		bench_die("%s", saina_dp_error(s.dp));
+	harness_dp_open(&s.dp, &s.global, false);
 	if (saina_dp_tc_prog_fd(s.dp) < 0)
 		bench_die("the tc program cannot be loaded: saina doctor says why");
-	s.global.ip = htonl(0x0abe0001);
-	memcpy(s.global.mac, "\x02\x5a\x00\x00\x00\x01", 6);
-	if (saina_dp_global_set(s.dp, &s.global))
-		bench_die("%s", saina_dp_error(s.dp));
 	drivers_open();
 	if (sched_getaffinity(0, sizeof(set), &set))
 		bench_die("CPUs: %s", strerror(errno));

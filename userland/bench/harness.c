@@ -20,13 +20,48 @@ static void log_line(void *arg, int level, const char *line)
 		fprintf(stderr, "%s\n", line);
 }
 
-static int prog_fd(const struct harness *r, const char *name)
+void harness_dp_open(struct saina_dp **dp, struct saina_global *g, bool kernel)
 {
-	struct bpf_program *p = bpf_object__find_program_by_name(r->obj, name);
+	const struct saina_dp_opts opts = { .log = log_line, .kernel = kernel };
 
-	if (!p)
-		bench_die("bench.bpf.o has no program %s", name);
-	return bpf_program__fd(p);
+	if (geteuid())
+		bench_die("only root may load BPF programs");
+	if (saina_dp_open(dp, &opts))
+		bench_die("%s", saina_dp_error(*dp));
+	g->ip = htonl(0x0abe0001);
+	memcpy(g->mac, "\x02\x5a\x00\x00\x00\x01", 6);
+	if (saina_dp_global_set(*dp, g))
+		bench_die("%s", saina_dp_error(*dp));
+}
+
+struct bpf_object *harness_object_load(const char *name)
+{
+	char self[PATH_MAX / 2], path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	struct bpf_object *o;
+
+	self[n > 0 ? n : 0] = 0;
+	snprintf(path, sizeof(path), "%s/%s", dirname(self), name);
+	o = bpf_object__open_file(path, NULL);
+	if (!o || bpf_object__load(o))
+		bench_die("cannot load %s: %s", path, strerror(errno));
+	return o;
+}
+
+int harness_object_fd(const struct bpf_object *o, const char *name)
+{
+	struct bpf_program *p = bpf_object__find_program_by_name(o, name);
+	int fd = p ? bpf_program__fd(p) : bpf_object__find_map_fd_by_name(o, name);
+
+	if (fd < 0)
+		bench_die("%s has no %s", bpf_object__name(o), name);
+	return fd;
+}
+
+void harness_target_set(const struct bpf_object *o, const char *map, __u32 target, int prog)
+{
+	if (bpf_map_update_elem(harness_object_fd(o, map), &target, &prog, BPF_ANY))
+		bench_die("%s: program %u cannot be reached by tail call: %s", map, target, strerror(errno));
 }
 
 void harness_open(struct harness *r, bool kernel)
@@ -37,36 +72,17 @@ void harness_open(struct harness *r, bool kernel)
 		[BENCH_ADD_256] = "bench_add_256",   [BENCH_ADD_352] = "bench_add_352",
 		[BENCH_ADD_1024] = "bench_add_1024", [BENCH_ADD_2048] = "bench_add_2048",
 	};
-	struct saina_dp_opts opts = { .log = log_line, .kernel = kernel };
-	char self[PATH_MAX / 2], path[PATH_MAX];
-	int targets, fd;
-	ssize_t n;
+	int fd;
 
-	if (geteuid())
-		bench_die("only root may load BPF programs");
-	if (saina_dp_open(&r->dp, &opts))
-		bench_die("%s", saina_dp_error(r->dp));
+	harness_dp_open(&r->dp, &r->global, kernel);
 	r->kernel = kernel;
-	r->global.ip = htonl(0x0abe0001);
-	memcpy(r->global.mac, "\x02\x5a\x00\x00\x00\x01", 6);
-	if (saina_dp_global_set(r->dp, &r->global))
-		bench_die("%s", saina_dp_error(r->dp));
-
-	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	self[n > 0 ? n : 0] = 0;
-	snprintf(path, sizeof(path), "%s/bench.bpf.o", dirname(self));
-	r->obj = bpf_object__open_file(path, NULL);
-	if (!r->obj || bpf_object__load(r->obj))
-		bench_die("cannot load %s: %s", path, strerror(errno));
-	r->driver = prog_fd(r, "bench_driver");
-	r->empty = prog_fd(r, "bench_empty");
-	r->state = bpf_object__find_map_fd_by_name(r->obj, "bench_state");
-	targets = bpf_object__find_map_fd_by_name(r->obj, "bench_targets");
+	r->obj = harness_object_load("bench.bpf.o");
+	r->driver = harness_object_fd(r->obj, "bench_driver");
+	r->empty = harness_object_fd(r->obj, "bench_empty");
+	r->state = harness_object_fd(r->obj, "bench_state");
 	for (int i = 0; i < BENCH_TARGETS; i++) {
-		fd = i == BENCH_SAINA ? saina_dp_prog_fd(r->dp) : prog_fd(r, name[i]);
-		if (bpf_map_update_elem(targets, &i, &fd, BPF_ANY))
-			bench_die("program %d cannot be reached by tail call: %s", i,
-				    strerror(errno));
+		fd = i == BENCH_SAINA ? saina_dp_prog_fd(r->dp) : harness_object_fd(r->obj, name[i]);
+		harness_target_set(r->obj, "bench_targets", i, fd);
 	}
 	for (size_t i = BENCH_HEAD; i < sizeof(r->frame); i++)
 		r->frame[i] = i * 37;

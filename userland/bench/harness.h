@@ -37,6 +37,13 @@ enum bench_branch {
 };
 
 /* All functions print a sentence on stderr and exit(1) on failure. */
+
+/* The data path, and @g, which it has from then on. */
+void harness_dp_open(struct saina_dp **dp, struct saina_global *g, bool kernel);
+/* A BPF object that lies beside the program; a program or map of it; a program to tail-call. */
+struct bpf_object *harness_object_load(const char *name);
+int harness_object_fd(const struct bpf_object *o, const char *name);
+void harness_target_set(const struct bpf_object *o, const char *map, __u32 target, int prog);
 void harness_open(struct harness *r, bool kernel);
 void harness_close(struct harness *r);
 /* Stays on this CPU: a migration would mix two cores' caches. */

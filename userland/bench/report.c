@@ -78,8 +78,10 @@ void report_method(struct report *r, const char *text, const char *beside)
 		       beside);
 }
 
-void report_row(struct report *r, unsigned int elems, const char *name, double ns, double ratio)
+void report_row(struct report *r, unsigned int elems, const char *name, double ns, double base)
 {
+	double ratio = ns / base;
+
 	json_array_append_new(json_object_get(r->root, "rows"),
 			      json_pack("{s:i, s:s, s:f, s:f}", "elements", (int)elems, "branch",
 					name, "ns", ns, "ratio", ratio));
