@@ -79,7 +79,8 @@ int bottleneck_read(struct saina_ctl *agent, __u16 job, struct bottleneck *s)
 	return ret;
 }
 
-double bottleneck_share(const struct bottleneck *s, int worker)
+/* Share of the sums that the worker completed. */
+static double bottleneck_share(const struct bottleneck *s, int worker)
 {
 	return s->total ? (double)s->completed[worker] / s->total : 0;
 }

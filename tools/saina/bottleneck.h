@@ -35,7 +35,5 @@ void bottleneck_add_stats(struct bottleneck *s, const struct saina_stats_attrs *
 int bottleneck_read(struct saina_ctl *agent, __u16 job, struct bottleneck *s);
 /* Formats the sentence; false if there is no bottleneck. */
 bool bottleneck_text(const struct bottleneck *s, unsigned int workers, char *text, size_t size);
-/* Share of the sums that the worker completed. */
-double bottleneck_share(const struct bottleneck *s, int worker);
 
 #endif /* SAINA_BOTTLENECK_H */

@@ -38,7 +38,8 @@ int limits_of(struct saina_ctl *ctl, struct saina_limits_attrs *l)
 			      limits_cb, l);
 }
 
-int backend_of(struct saina_ctl *ctl)
+/* Which backend has the jobs of @ctl: enum saina_plane, 0: unknown. */
+static int backend_of(struct saina_ctl *ctl)
 {
 	struct saina_limits_attrs l;
 

@@ -53,7 +53,8 @@ static void print_policy(const struct saina_job_attrs *job)
 	out_text(HAS(K_SET) || job->controller ? "\n" : "");
 }
 
-void job_print(const struct saina_job_attrs *job, bool show_tokens)
+/* A token is "(hidden)" unless @show_tokens. */
+static void job_print(const struct saina_job_attrs *job, bool show_tokens)
 {
 	const char *type = "unknown";
 
@@ -157,11 +158,8 @@ static int job_show(const struct tool *t, struct args *a)
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
-	if (one)
-		ret = rpc_list_one(ctl, SAINA_CMD_JOB_GET, &saina_job_class, &req,
-				   &saina_job_class, &list);
-	else
-		ret = rpc_list(ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_job_class, &list);
+	ret = (one ? rpc_list_one : rpc_list)(ctl, SAINA_CMD_JOB_GET, one ? &saina_job_class : NULL,
+					      &req, &saina_job_class, &list);
 	if (!ret)
 		print_jobs(t, ctl, &list);
 	if (!ret && !one && !list.n)

@@ -20,7 +20,8 @@ static const struct {
 	{ "worker-dead", SAINA_EV_WORKER_DEAD },
 };
 
-void policy_on_text(__u32 on, char *text, size_t size)
+/* Formats the bits 1 << enum saina_event_type, as "k,degraded". */
+static void policy_on_text(__u32 on, char *text, size_t size)
 {
 	size_t n = 0;
 

@@ -65,8 +65,6 @@ struct saina_ctl *connect_agent_quiet(const struct tool *t, const char **error);
 /* The agent that serves the kernel's jobs of this network namespace, or NULL. */
 struct saina_ctl *connect_serving_agent(void);
 bool is_kernel(const struct saina_ctl *ctl);
-/* Which backend has the jobs of @ctl: enum saina_plane, 0: unknown. */
-int backend_of(struct saina_ctl *ctl);
 /* Reads the limits, and what else the control plane says of itself.  Returns 0 or a negative errno. */
 int limits_of(struct saina_ctl *ctl, struct saina_limits_attrs *l);
 
@@ -115,16 +113,11 @@ int parse_job(const struct args *a, const char *word, __u64 *has, unsigned int a
 int parse_worker_id(const struct args *a, const char *word, __u8 *id);
 
 /* ---- printing of objects; shared by show and monitor ---- */
-/* A token is "(hidden)" unless @show_tokens. */
-void job_print(const struct saina_job_attrs *job, bool show_tokens);
-/* Formats the bits 1 << enum saina_event_type, as "k,degraded". */
-void policy_on_text(__u32 on, char *text, size_t size);
 /*
  * Prints the scheduled policy of a job and what it waits for; in text, nothing if there is none.
  * @format: of its name; @end: printed last
  */
 void policy_next_print(const struct saina_job_attrs *job, const char *format, const char *end);
-void worker_print(const struct saina_worker_attrs *w);
 void port_print(const struct saina_port_attrs *p);
 
 #endif /* SAINA_TOOL_H */

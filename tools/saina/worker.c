@@ -36,7 +36,7 @@ static void print_arrivals(const struct saina_worker_attrs *w)
 	out_close();
 }
 
-void worker_print(const struct saina_worker_attrs *w)
+static void worker_print(const struct saina_worker_attrs *w)
 {
 	char ip[INET_ADDRSTRLEN] = "", mac[18], session[17];
 
@@ -133,10 +133,8 @@ static int worker_show(const struct tool *t, struct args *a)
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
-	if (one)
-		ret = rpc_list_one(ctl, SAINA_CMD_WORKER_GET, c, &req, c, &list);
-	else
-		ret = rpc_list(ctl, SAINA_CMD_WORKER_GET, req.has ? c : NULL, &req, c, &list);
+	ret = (one ? rpc_list_one : rpc_list)(ctl, SAINA_CMD_WORKER_GET, req.has ? c : NULL, &req, c,
+					      &list);
 	if (!ret)
 		print_workers(&list);
 	rpc_list_free(&list);

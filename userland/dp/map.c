@@ -69,7 +69,7 @@ const char *const dp_map_name[DP_MAPS] = {
 };
 
 #define SIZE_VALUE(E) E,
-const __u32 dp_elems[DP_SIZES] = { SAINA_ELEMS_LIST(SIZE_VALUE) };
+static const __u32 dp_elems[DP_SIZES] = { SAINA_ELEMS_LIST(SIZE_VALUE) };
 
 int dp_size_index(__u32 elems)
 {

@@ -143,9 +143,8 @@ const char *dp_ifname(int ifindex, char *name);
 
 /* map.c */
 extern const char *const dp_map_name[DP_MAPS];
-extern const __u32 dp_elems[DP_SIZES];
 
-/* Index of a payload size in dp_elems, -1: no such size. */
+/* Index of a payload size in SAINA_ELEMS_LIST, -1: no such size. */
 int dp_size_index(__u32 elems);
 /* Creates a map that is called "saina_", the first letters of @what, and the job's id. */
 int dp_map_new(struct saina_dp *dp, enum bpf_map_type type, const char *what, __u32 job,
