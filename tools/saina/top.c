@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "monotonic.h"
 #include "signals.h"
 #include "top_data.h"
 
@@ -236,23 +237,15 @@ static void wait_input(unsigned int ms)
 	poll(&in, 1, ms);
 }
 
-static unsigned int now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static void run_screen(const struct tool *t, struct top *top, const char *only, unsigned int interval)
 {
 	struct screen s = { .utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8") };
 	struct saina_ctl *agent = NULL;
-	unsigned int last = now_ms() - interval, now;
+	unsigned int last = monotonic_ms() - interval, now;
 	const char *error;
 
 	while (read_keys(&s)) {
-		now = now_ms();
+		now = monotonic_ms();
 		if (now - last >= interval && !s.paused) {
 			last = now;
 			if (!agent)
@@ -266,7 +259,7 @@ static void run_screen(const struct tool *t, struct top *top, const char *only, 
 			}
 		}
 		draw(&s, top, only);
-		now = now_ms() - last;
+		now = monotonic_ms() - last;
 		wait_input(s.paused || now >= interval ? interval : interval - now);
 	}
 	saina_ctl_close(agent);

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "ctl/lateness.h"
+#include "monotonic.h"
 #include "top_data.h"
 
 #define DECAY 0.9 /* weight of a sample when the next one is taken */
@@ -151,7 +151,6 @@ static void mark_absent(struct top *top)
 
 bool top_sample(struct top *top, struct saina_ctl *agent)
 {
-	struct timespec ts;
 	double now, dt;
 	int ret, i;
 
@@ -184,8 +183,7 @@ bool top_sample(struct top *top, struct saina_ctl *agent)
 		mark_absent(top);
 		return false;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = ts.tv_sec + ts.tv_nsec / 1e9;
+	now = monotonic_ns() / 1e9;
 	dt = now - top->at > 0.001 ? now - top->at : 0.001;
 	top->at = now;
 	for (i = 0; i < SAINA_JOBS_MAX; i++)

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
-#include <time.h>
 #include <unistd.h>
 #include <sys/timerfd.h>
 #include "agent/loop.h"
+#include "monotonic.h"
 
 uint64_t loop_now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	return monotonic_ns();
 }
 
 int loop_init(struct loop *l)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include "monotonic.h"
 #include "saina.h"
 #include "stop/stop.h"
 #include "verify.h"
@@ -78,8 +79,7 @@ void args_parse(struct args *a, int argc, char **argv);
 bool think_open(struct run *r);
 void run_think(struct run *r);
 
-/* run.c: microseconds; a pause; the sentence of a failure of the run */
-uint64_t run_now_us(void);
+/* run.c: a pause; the sentence of a failure of the run */
 void run_pause(uint64_t us);
 const char *run_sentence(struct run *r, int err);
 

@@ -9,14 +9,6 @@
 #define WAIT_US 10000000ull /* so often it is said for whom a round waits */
 #define LOOK_MS 100	    /* so often it is looked for a signal */
 
-uint64_t run_now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
-}
-
 void run_pause(uint64_t us)
 {
 	struct timespec t = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
@@ -59,10 +51,10 @@ static void say_waiting(struct run *r, uint32_t round)
 
 int run_wait(struct run *r, struct saina_req *req, uint32_t round, struct saina_call *call)
 {
-	uint64_t next = run_now_us() + WAIT_US;
+	uint64_t next = monotonic_us() + WAIT_US;
 
 	while (!stop_asked() && !saina_poll(r->s, req, LOOK_MS)) {
-		if (run_now_us() < next)
+		if (monotonic_us() < next)
 			continue;
 		say_waiting(r, round);
 		next += WAIT_US;

@@ -178,13 +178,13 @@ int steps_run(struct run *r)
 		return EXIT_FAILED;
 	s.sent = s.model + s.n;
 	s.owed = s.sent + s.n;
-	begin = run_now_us();
+	begin = monotonic_us();
 	do {
 		run_think(r);
 		last = stop_asked() || s.pushes + 1 == r->a->rounds;
 		ret = step(&s, true, last);
 	} while (!ret && !last);
-	s.time_us = run_now_us() - begin;
+	s.time_us = monotonic_us() - begin;
 	while (!ret && !is_whole(&s)) {
 		run_pause(1000);
 		ret = step(&s, false, false);

@@ -60,7 +60,7 @@ void table_row(struct run *r)
 
 void table_progress(struct run *r, uint32_t round)
 {
-	uint64_t now = run_now_us();
+	uint64_t now = monotonic_us();
 
 	if (r->a->json || !isatty(STDERR_FILENO) || now < r->progress_us + PROGRESS_US)
 		return;

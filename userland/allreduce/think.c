@@ -60,14 +60,14 @@ static uint64_t next_us(struct run *r)
 
 void run_think(struct run *r)
 {
-	uint64_t begin = run_now_us(), us = next_us(r), end = begin + us, left;
+	uint64_t begin = monotonic_us(), us = next_us(r), end = begin + us, left;
 
-	while (!stop_asked() && (left = end - run_now_us()) <= us && left) {
+	while (!stop_asked() && (left = end - monotonic_us()) <= us && left) {
 		if (r->a->cancel && saina_decided(r->s) == 1)
 			break;
 		if (r->a->cancel && left > 1000)
 			left = 1000;
 		run_pause(left);
 	}
-	r->thinking_us += run_now_us() - begin;
+	r->thinking_us += monotonic_us() - begin;
 }

@@ -8,22 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <sys/socket.h>
 #include <linux/netlink.h>
 
+#include "monotonic.h"
 #include "ctl/priv.h"
 
 #define QUEUE_MAX	4096	/* notifications kept while a call waits for its reply */
-
-static long now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000L + ts.tv_nsec / 1000000;
-}
 
 static int fail_silent(struct saina_ctl *ctl)
 {
@@ -34,7 +26,7 @@ static int fail_silent(struct saina_ctl *ctl)
 			      ctl->peer, ctl->timeout_ms / 1000);
 }
 
-/* Receives one datagram.  @deadline: in units of now_ms(), negative: none. */
+/* Receives one datagram.  @deadline: in units of monotonic_ms(), negative: none. */
 static int ctl_recv(struct saina_ctl *ctl, long deadline)
 {
 	struct sockaddr_nl from = { 0 };
@@ -49,7 +41,7 @@ static int ctl_recv(struct saina_ctl *ctl, long deadline)
 		msg.msg_namelen = sizeof(from);
 	}
 	do {
-		long left = deadline < 0 ? -1 : deadline - now_ms();
+		long left = deadline < 0 ? -1 : deadline - (long)monotonic_ms();
 
 		if (deadline >= 0 && left < 0)
 			left = 0;
@@ -176,7 +168,7 @@ int saina_ctl_call(struct saina_ctl *ctl, struct nlmsghdr *req,
 	for (;;) {
 		const struct nlmsghdr *nlh = (const void *)ctl->reply;
 
-		n = ctl_recv(ctl, now_ms() + ctl->timeout_ms);
+		n = ctl_recv(ctl, monotonic_ms() + ctl->timeout_ms);
 		if (n == -EINTR)
 			continue;
 		if (n < 0)
@@ -243,7 +235,7 @@ int saina_ctl_subscribe(struct saina_ctl *ctl, unsigned int groups)
 int saina_ctl_next(struct saina_ctl *ctl, int timeout_ms,
 		   int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg)
 {
-	long deadline = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
+	long deadline = timeout_ms < 0 ? -1 : (long)monotonic_ms() + timeout_ms;
 	struct notification *note;
 	int n, ret;
 

@@ -23,9 +23,9 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 #include <arpa/inet.h>
+#include "monotonic.h"
 #include "dp/priv.h"
 
 #define META		sizeof(__u64)
@@ -51,14 +51,6 @@ struct dp_delay {
 	size_t n, room;
 	__u64 order;
 };
-
-static __u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 static bool due_before(const struct delayed *a, const struct delayed *b)
 {
@@ -244,7 +236,7 @@ static void *delay_thread(void *arg)
 		if (d->n) {
 			__u64 due = d->heap[0]->due, left;
 
-			now = now_ns();
+			now = monotonic_ns();
 			left = due > now ? due - now : 0;
 			wait.tv_sec = left / 1000000000;
 			wait.tv_nsec = left % 1000000000;
@@ -255,7 +247,7 @@ static void *delay_thread(void *arg)
 		if (fds[1].revents)
 			break;
 		ring_buffer__consume(d->ring);
-		now = now_ns();
+		now = monotonic_ns();
 		while (d->n && d->heap[0]->due <= now)
 			frame_release(d, heap_pop(d));
 	}

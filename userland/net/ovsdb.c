@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <jansson.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "monotonic.h"
 #include "net/ovsdb.h"
 
 #define BUFFER_MAX (64u << 20)
@@ -183,22 +183,14 @@ void ovsdb_disconnect(struct ovsdb *o)
 	o->fd = -1;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ll + ts.tv_nsec / 1000000;
-}
-
 int ovsdb_wait(struct ovsdb *o, int timeout_ms)
 {
-	int64_t left, end = now_ms() + timeout_ms;
+	int64_t left, end = monotonic_ms() + timeout_ms;
 	struct pollfd p = { .fd = o->fd, .events = POLLIN };
 	int ret;
 
 	while (!o->known) {
-		left = end - now_ms();
+		left = end - monotonic_ms();
 		if (left <= 0)
 			return -ETIMEDOUT;
 		ret = poll(&p, 1, (int)left);

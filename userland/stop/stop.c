@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include "monotonic.h"
 #include "stop/stop.h"
 
 #define POLL_MS 100	/* between two checks for a signal */
@@ -85,14 +85,6 @@ int stop_open(struct saina **s, const struct saina_opts *o, char *text, size_t s
 	return ret;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000ull + t.tv_nsec / 1000000;
-}
-
 /* Since the signal: how many results there were, and since when no other has come. */
 struct idle {
 	uint64_t results, since;
@@ -106,9 +98,9 @@ static bool idle_too_long(struct idle *p, struct saina *s, unsigned int ms)
 		return false;
 	saina_get_stats(s, &st);
 	if (!p->since || st.results != p->results)
-		p->since = now_ms();
+		p->since = monotonic_ms();
 	p->results = st.results;
-	return now_ms() >= p->since + ms;
+	return monotonic_ms() >= p->since + ms;
 }
 
 int stop_wait(struct saina *s, struct saina_req *req, struct saina_call *call, unsigned int ms)

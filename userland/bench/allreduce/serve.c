@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
+#include "monotonic.h"
 #include "serve.h"
 
 static struct {
@@ -18,14 +18,6 @@ static struct {
 	float *buf;
 	size_t n;
 } self;
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 /*
  * Small integers: sums of float32, and of scaled integers, are exact in any order.
@@ -72,11 +64,11 @@ static const char *verify(unsigned int rounds, uint64_t *stamps)
 	const char *wrong;
 
 	*right = 0;
-	stamps[0] = now_ns();
+	stamps[0] = monotonic_ns();
 	for (unsigned int r = 0; r < rounds; r++) {
 		buffer_fill(self.rank);
 		wrong = self.c->reduce(self.buf, self.n, OP_SUM);
-		stamps[r + 1] = now_ns();
+		stamps[r + 1] = monotonic_ns();
 		if (wrong)
 			return wrong;
 		for (size_t i = 0; i < self.n; i++) {
@@ -96,10 +88,10 @@ static const char *rounds_time(unsigned int rounds, uint64_t *stamps)
 {
 	const char *wrong = NULL;
 
-	stamps[0] = now_ns();
+	stamps[0] = monotonic_ns();
 	for (unsigned int r = 0; r < rounds && !wrong; r++) {
 		wrong = self.c->reduce(self.buf, self.n, OP_TIMED);
-		stamps[r + 1] = now_ns();
+		stamps[r + 1] = monotonic_ns();
 	}
 	return wrong;
 }
