@@ -43,11 +43,11 @@ void dp_devmap_update(struct saina_dp *dp, int fd, int ifindex)
 		devmap_set(dp, fd, ifindex);
 }
 
-static bool xdp_port_is_wanted(const struct saina_job_conf *c, __u32 ifindex)
+/* Is a worker of the mask @of behind the port? */
+static bool port_has_worker(const struct saina_job_conf *c, __u32 ifindex, __u64 of)
 {
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
-		if (c->worker[w].flags & SAINA_BIND_BOUND && c->worker[w].ifindex == ifindex &&
-		    (c->active & ~c->relay) >> w & 1)
+		if (c->worker[w].flags & SAINA_BIND_BOUND && c->worker[w].ifindex == ifindex && of >> w & 1)
 			return true;
 	return false;
 }
@@ -81,7 +81,7 @@ static void devmap_shrink(int fanout, const struct saina_job_conf *c)
 		prev = &have[n++];
 	}
 	for (int i = 0; i < n; i++)
-		if (!xdp_port_is_wanted(c, have[i]))
+		if (!port_has_worker(c, have[i], c->active & ~c->relay))
 			bpf_map_delete_elem(fanout, &have[i]);
 }
 
@@ -160,14 +160,6 @@ static bool ifb_is_needed(struct saina_dp *dp, const struct saina_job_conf *c)
 	return false;
 }
 
-static bool port_is_wanted(const struct saina_job_conf *c, __u32 port)
-{
-	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
-		if (worker_port(c, w) == port)
-			return true;
-	return false;
-}
-
 static int mirrors_add(struct saina_dp *dp, struct dp_fanout_ifb *o, const struct saina_job_conf *c)
 {
 	int err = 0;
@@ -227,7 +219,7 @@ void dp_fanout_ifb_shrink(struct saina_dp *dp, struct dp_job *j, const struct sa
 		return;
 	}
 	for (int i = 0; i < SAINA_WORKERS_MAX; i++) {
-		if (!o->port[i] || port_is_wanted(c, o->port[i]))
+		if (!o->port[i] || port_has_worker(c, o->port[i], c->active))
 			continue;
 		tc_filter_del(o->ifindex, PRIO_FIRST + i);
 		o->port[i] = 0;

@@ -22,28 +22,25 @@ int saina_dp_job_get(struct saina_dp *dp, __u16 job, struct saina_job_conf *conf
 	return 0;
 }
 
-/* The round state of a job, read under its lock. */
-int saina_dp_job_rt(struct saina_dp *dp, __u16 job, struct saina_job_rt *rt)
+/* The entry that @map has of a job, read under its lock. */
+static int locked_read(struct saina_dp *dp, int map, __u32 job, void *to)
 {
-	__u32 key = job;
-
 	if (!dp_job_find(dp, job))
 		return dp_fail(dp, -ENOENT, "job %u is not in the data path", job);
-	if (bpf_map_lookup_elem_flags(dp->map[DP_RT], &key, rt, BPF_F_LOCK))
-		return dp_fail(dp, -errno, "saina_rt of job %u: %s", job, strerror(errno));
+	if (bpf_map_lookup_elem_flags(dp->map[map], &job, to, BPF_F_LOCK))
+		return dp_fail(dp, -errno, "%s of job %u: %s", dp_map_name[map], job, strerror(errno));
 	return 0;
 }
 
-/* The clock of a job with a parameter server, read under its lock. */
+int saina_dp_job_rt(struct saina_dp *dp, __u16 job, struct saina_job_rt *rt)
+{
+	return locked_read(dp, DP_RT, job, rt);
+}
+
+/* The clock of a job with a parameter server. */
 int saina_dp_job_clock(struct saina_dp *dp, __u16 job, struct saina_clock *clock)
 {
-	__u32 key = job;
-
-	if (!dp_job_find(dp, job))
-		return dp_fail(dp, -ENOENT, "job %u is not in the data path", job);
-	if (bpf_map_lookup_elem_flags(dp->map[DP_CLOCK], &key, clock, BPF_F_LOCK))
-		return dp_fail(dp, -errno, "saina_clock of job %u: %s", job, strerror(errno));
-	return 0;
+	return locked_read(dp, DP_CLOCK, job, clock);
 }
 
 /**
