@@ -13,67 +13,60 @@
 #include "../lib/statement.h"
 
 static uint64_t now = 5 * MSEC;
+static struct saina_cwnd w;
 
 /* @n round trips with a window that is used up. */
-static void trips(struct saina_cwnd *w, int n, uint64_t base, uint64_t batch)
+static void trips(int n, uint64_t base, uint64_t batch)
 {
 	while (n--) {
 		uint64_t sent = now;
 
-		now += base + w->size * batch;
-		w->limited = true;
-		saina_cwnd_echo(w, sent, now);
+		now += base + w.size * batch;
+		w.limited = true;
+		saina_cwnd_echo(&w, sent, now);
 	}
 }
 
 static void test_grows(void **state)
 {
-	struct saina_cwnd w;
-
 	saina_cwnd_init(&w, 8, 0, 0);
 	assert_int_equal(w.size, 2);
 	saina_cwnd_sample(&w, 100000, now);
-	trips(&w, 20, 100000, 1000);
+	trips(20, 100000, 1000);
 	assert_int_equal(w.size, 8);
 }
 
 /* A batch of 64 KiB takes 0.5 ms at 1 Gb/s, and 5 ms at 100 Mb/s. */
 static void test_queue(void **state)
 {
-	struct saina_cwnd w;
-
 	saina_cwnd_init(&w, 8, 0, 0);
 	saina_cwnd_sample(&w, 100000, now);
-	trips(&w, 100, 100000, MSEC / 2);
+	trips(100, 100000, MSEC / 2);
 	assert_in_range(w.size, 4, 8);
 	saina_cwnd_init(&w, 8, 0, 0);
 	saina_cwnd_sample(&w, 100000, now);
-	trips(&w, 100, 100000, 5 * MSEC);
+	trips(100, 100000, 5 * MSEC);
 	assert_int_equal(w.size, 1);
 }
 
 /* The host becomes slow, then quick again: in seconds, and without a hand. */
 static void test_overload(void **state)
 {
-	struct saina_cwnd w;
-
 	saina_cwnd_init(&w, 8, 0, 0);
-	trips(&w, 20, 100000, 1000);
+	trips(20, 100000, 1000);
 	assert_int_equal(w.size, 8);
-	trips(&w, 10, 20 * MSEC, 1000);
+	trips(10, 20 * MSEC, 1000);
 	assert_int_equal(w.size, 1);
-	trips(&w, 20, 100000, 1000);
+	trips(20, 100000, 1000);
 	assert_int_equal(w.size, 8);
 	/* A path that stays long is taken for what it is. */
-	trips(&w, 1000, 20 * MSEC, 1000);
+	trips(1000, 20 * MSEC, 1000);
 	assert_int_equal(w.size, 8);
 }
 
 /* Who waits for others needs no more, and loses nothing. */
 static void test_waiting(void **state)
 {
-	struct saina_cwnd w;
-
 	saina_cwnd_init(&w, 8, 0, 0);
 	for (int i = 0; i < 50; i++, now += MSEC)
 		saina_cwnd_echo(&w, now - 100000, now);
@@ -82,10 +75,8 @@ static void test_waiting(void **state)
 
 static void test_overflow(void **state)
 {
-	struct saina_cwnd w;
-
 	saina_cwnd_init(&w, 8, 0, 0);
-	trips(&w, 20, 100000, 1000);
+	trips(20, 100000, 1000);
 	saina_cwnd_overflow(&w, now);
 	assert_int_equal(w.size, 4);
 	/* The same queue, the same round trip. */
@@ -104,19 +95,15 @@ static void test_overflow(void **state)
 
 static void test_fixed(void **state)
 {
-	struct saina_cwnd w;
-
 	saina_cwnd_init(&w, 8, 3, 0);
-	trips(&w, 20, 100000, 1000);
-	trips(&w, 20, 100 * MSEC, 1000);
+	trips(20, 100000, 1000);
+	trips(20, 100 * MSEC, 1000);
 	saina_cwnd_overflow(&w, now);
 	assert_int_equal(w.size, 3);
 }
 
 static void test_patience(void **state)
 {
-	struct saina_cwnd w;
-
 	saina_cwnd_init(&w, 8, 0, 0);
 	assert_int_equal(saina_cwnd_rto(&w), MSEC);
 	for (int i = 0; i < 100; i++)

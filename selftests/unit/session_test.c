@@ -79,20 +79,29 @@ static void pass(uint64_t ms)
 
 static uint8_t version = SAINA_PROTO_VERSION;	/* of what is heard */
 
-static enum saina_session_event input(int type, const void *body, size_t len)
+/* A message comes: of @h what its kind does not tell, and a body. */
+static enum saina_session_event hear(struct saina_hdr h, const void *body, size_t len)
 {
+	bool refusal = h.type == SAINA_MSG_REFUSE, data = h.type == SAINA_MSG_PROBE_REPLY;
 	struct {
 		struct saina_hdr h;
 		uint8_t body[256];
-	} m = { .h = { .version = version, .type = type, .job = 7,
-		       .worker = type == SAINA_MSG_REFUSE ? SAINA_WORKER_ANY : 2,
-		       .session = type == SAINA_MSG_REFUSE ? 0 : 99 } };
+	} m = { .h = h };
 
+	m.h.version = version;
+	m.h.job = 7;
+	m.h.worker = refusal ? SAINA_WORKER_ANY : 2;
+	m.h.session = refusal ? 0 : 99;
 	memcpy(m.body, body, len);
-	assert_true(saina_session_check(&j, type == SAINA_MSG_PROBE_REPLY ? SAINA_FROM_DATA : SAINA_FROM_CTRL,
-				&m, sizeof(m.h) + len));
-	j.heard_ns = now_ms * MSEC;
+	assert_true(saina_session_check(&j, data ? SAINA_FROM_DATA : SAINA_FROM_CTRL, &m, sizeof(m.h) + len));
+	if (!data)
+		j.heard_ns = now_ms * MSEC;
 	return saina_session_input(&j, &m.h, now_ms * MSEC);
+}
+
+static enum saina_session_event input(int type, const void *body, size_t len)
+{
+	return hear((struct saina_hdr){ .type = type }, body, len);
 }
 
 static enum saina_session_event welcome(int state, uint32_t round)
@@ -130,50 +139,36 @@ static void refuse(int reason, const char *text)
 /* The answer to probe @i. */
 static enum saina_session_event reply(unsigned int i)
 {
-	struct saina_hdr h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_PROBE_REPLY,
-			       .job = 7, .worker = 2, .session = 99, .round = i };
+	return hear((struct saina_hdr){ .type = SAINA_MSG_PROBE_REPLY, .round = i }, "", 0);
+}
 
-	assert_true(saina_session_check(&j, SAINA_FROM_DATA, &h, sizeof(h)));
-	return saina_session_input(&j, &h, now_ms * MSEC);
+/* STATUS of the running job, with more in its header. */
+static void status_with(struct saina_hdr h)
+{
+	struct saina_status s = { .active = 1ull << j.job.worker, .state = SAINA_JOB_RUNNING };
+
+	h.type = SAINA_MSG_STATUS;
+	hear(h, &s, sizeof(s));
 }
 
 /* STATUS with the number of a test, and the answer to its probe. */
 static void status_test(uint32_t number)
 {
-	struct {
-		struct saina_hdr h;
-		struct saina_status s;
-	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_STATUS, .job = 7, .worker = 2,
-		       .session = 99, .segment = htole32(number) },
-		.s = { .active = 1ull << j.job.worker, .state = SAINA_JOB_RUNNING } };
+	status_with((struct saina_hdr){ .segment = htole32(number) });
+}
 
-	assert_true(saina_session_check(&j, SAINA_FROM_CTRL, &m, sizeof(m)));
-	j.heard_ns = now_ms * MSEC;
-	saina_session_input(&j, &m.h, now_ms * MSEC);
+static void reply_test(uint32_t number)
+{
+	assert_int_equal(hear((struct saina_hdr){ .type = SAINA_MSG_PROBE_REPLY,
+						  .round = htole32(SAINA_SESSION_PROBES),
+						  .segment = htole32(number) }, "", 0),
+			 SAINA_SESSION_NONE);
 }
 
 /* STATUS of a job whose data have so many parts; @k as on the wire. */
 static void status_parts(uint8_t k, uint8_t part)
 {
-	struct {
-		struct saina_hdr h;
-		struct saina_status s;
-	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_STATUS, .job = 7, .worker = 2,
-		       .session = 99, .k = k, .contributors = part },
-		.s = { .active = 1ull << j.job.worker, .state = SAINA_JOB_RUNNING } };
-
-	assert_true(saina_session_check(&j, SAINA_FROM_CTRL, &m, sizeof(m)));
-	saina_session_input(&j, &m.h, now_ms * MSEC);
-}
-
-static void reply_test(uint32_t number)
-{
-	struct saina_hdr h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_PROBE_REPLY, .job = 7,
-			       .worker = 2, .session = 99, .round = htole32(SAINA_SESSION_PROBES),
-			       .segment = htole32(number) };
-
-	assert_true(saina_session_check(&j, SAINA_FROM_DATA, &h, sizeof(h)));
-	assert_int_equal(saina_session_input(&j, &h, now_ms * MSEC), SAINA_SESSION_NONE);
+	status_with((struct saina_hdr){ .k = k, .contributors = part });
 }
 
 static void failed(int err, const char *why)
@@ -184,12 +179,19 @@ static void failed(int err, const char *why)
 		fail_msg("\"%s\" does not say \"%s\"", j.error, why);
 }
 
+/* Up to the first probe. */
+static void admitted(int gro)
+{
+	setup();
+	j.gro = gro;
+	pass(1);
+	assert_int_equal(welcome(SAINA_JOB_FORMING, 0), SAINA_SESSION_ADMITTED);
+}
+
 /* Up to RUNNING. */
 static void run(void)
 {
-	setup();
-	pass(1);
-	assert_int_equal(welcome(SAINA_JOB_FORMING, 0), SAINA_SESSION_ADMITTED);
+	admitted(1);
 	pass(1);
 	reply(0);
 	pass(1);
@@ -308,10 +310,7 @@ static void test_probe_patience(void **state)
 	for (int gro = 0; gro < 2; gro++) {
 		uint64_t patience = gro ? 3 * SEC : 1 * SEC;
 
-		setup();
-		j.gro = gro;
-		pass(1);
-		welcome(SAINA_JOB_FORMING, 0);
+		admitted(gro);
 		pass(patience - 10);
 		assert_int_equal(j.phase, PHASE_PROBING);
 		assert_int_equal(sent[SAINA_MSG_PROBE], SAINA_SESSION_PROBES);
@@ -323,20 +322,14 @@ static void test_probe_patience(void **state)
 		assert_int_equal(j.rtt_ns, (patience - 10 - 3 * 40) * MSEC);
 
 		/* one that comes when READY has said that there is none: READY again */
-		setup();
-		j.gro = gro;
-		pass(1);
-		welcome(SAINA_JOB_FORMING, 0);
+		admitted(gro);
 		pass(patience + 10);
 		assert_int_equal(reply(5), SAINA_SESSION_NONE);
 		pass(1);
 		assert_int_equal(fast, 1);
 		assert_non_null(strstr(j.notes.text + strlen(j.notes.text) + 1, "after all"));
 
-		setup();
-		j.gro = gro;
-		pass(1);
-		welcome(SAINA_JOB_FORMING, 0);
+		admitted(gro);
 		pass(patience + 10);
 		assert_int_equal(j.phase, PHASE_READYING);
 		assert_non_null(strstr(j.notes.text, "gro on"));
@@ -363,9 +356,7 @@ static void test_probe_patience(void **state)
 /* Probes go in twos, until that is known not to get through. */
 static void test_batches(void **state)
 {
-	setup();
-	pass(1);
-	welcome(SAINA_JOB_FORMING, 0);
+	admitted(1);
 	j.batched = true;	/* the kernel took them */
 	pass(900);
 	assert_int_equal(twice, 10);
@@ -574,9 +565,7 @@ static void test_refused_sends(void **state)
 /* Multicast that this host itself keeps out is not blamed on the interface. */
 static void test_multicast_dropped(void **state)
 {
-	setup();
-	pass(1);
-	welcome(SAINA_JOB_FORMING, 0);
+	admitted(1);
 	j.loop = SAINA_LOOP_SENT;
 	pass(4 * SEC);
 	assert_int_equal(j.phase, PHASE_READYING);
