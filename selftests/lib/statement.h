@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A cmocka test whose TAP point is a statement instead of the function's name. */
+/* cmocka, with what it wants before it; a test whose TAP point is a statement instead of the function's name. */
 #ifndef SAINA_STATEMENT_H
 #define SAINA_STATEMENT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
 
 #define statement(what, fn)	{ .name = what, .test_func = fn }
 /* The same with functions to run before and after it, or NULL. */

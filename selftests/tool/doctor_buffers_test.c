@@ -3,11 +3,6 @@
  * saina doctor's receive buffers (tools/saina/doctor_buffers.c): the size that it recommends is the
  * least that gives libsaina its full window.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -3,16 +3,11 @@
  * sainad's configuration: all keys are read, and every refusal names file, line, word and
  * what is allowed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <arpa/inet.h>
-#include <cmocka.h>
 
 #include "agent/config.h"
 #include "agent/log.h"

@@ -3,11 +3,6 @@
  * How many batches may be in flight, on a link made up here: with @size batches in flight an echo
  * takes the base, and a batch's time for each batch.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include "wire/job.h"
 #include "transport/cwnd.h"
 #include "../lib/statement.h"

@@ -4,12 +4,7 @@
  * arrivals, and cases with only one right choice.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "saina/dbw.h"
 #include "../lib/statement.h"

@@ -5,14 +5,9 @@
  * size of its message, so a memory checker finds more than crashes).
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 #include <linux/genetlink.h>
 
 #include "agent/control/decode.h"

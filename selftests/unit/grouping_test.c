@@ -5,12 +5,7 @@
  * measurements follow from the chosen groups.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "saina/grouping.h"
 #include "../lib/statement.h"

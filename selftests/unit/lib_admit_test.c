@@ -3,11 +3,6 @@
  * Being admitted, refused, and misused: a worker stepped by hand against the stand-in
  * aggregator.  What is a matter of time is in session_test.c, with a clock of its own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -3,11 +3,6 @@
  * Being forgotten, left behind, and come back: one or two workers stepped by hand
  * against the stand-in aggregator.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>

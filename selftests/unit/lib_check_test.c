@@ -4,11 +4,6 @@
  * are wrong in one way each, then millions that are mutated or random: none may
  * crash it, and none that is refused may change anything but the count of bad ones.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>

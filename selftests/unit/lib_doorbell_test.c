@@ -3,11 +3,6 @@
  * By reference: which doorbells leave together (userland/lib/reduce/round.h).  One worker, memory of
  * the test's own in the place of what the agent lends, a clock of the test's own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 #include "reduce/round.h"

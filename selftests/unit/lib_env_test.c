@@ -3,11 +3,6 @@
  * Options from the environment, jobs by name and tokens in files: what people
  * configure, against the stand-in aggregator.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,11 +3,6 @@
  * What a worker's rounds (userland/lib/reduce/round.h) say about exponents, message by message: one worker,
  * and a clock and answers of the test's own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <float.h>
 #include <math.h>

@@ -4,11 +4,6 @@
  * aggregator.  Every sum is checked by verify.c, every worker's results compared with
  * every other's.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* saina_layout(): residual and scale go where the elements go.  saina_poll(). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <string.h>
 #include "saina.h"
 #include "lib_member.h"
+#include "../lib/statement.h"
 
-#define statement(text, test) { text, test, NULL, NULL, NULL }
 #define PAYLOAD 64
 
 /* Of two workers with k = 1, number 1 is late with what it adds to @sum. */

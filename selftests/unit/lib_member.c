@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Workers of the stand-in aggregator's job 20, for tests that step them by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include "saina.h"
 #include "lib_member.h"
+#include "../lib/statement.h"
 
 char member_lines[4096];
 

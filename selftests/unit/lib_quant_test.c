@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Block scaling, exponents, and the variants of its loops. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Steps of float32 (userland/lib/reduce/ps.c): which exponent the
  * parameter server has, and what does not fit or is not sent. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 #include "saina.h"
 #include "saina/counters.h"
 #include "lib_member.h"
-
-#define statement(text, test) { text, test, NULL, NULL, NULL }
+#include "../lib/statement.h"
 
 static struct agg *a;
 static struct saina *s[2];

@@ -3,11 +3,6 @@
  * The library's thread and its caller's: nothing that takes long, and nobody else's code, is
  * run under the handle's lock; a forked child cannot harm its parent.  SIGALRM ends what hangs.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

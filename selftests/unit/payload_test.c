@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The payload of a job that does not say (userland/ctl/payload.h). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include "ctl/payload.h"
 #include "linux/saina.h"
 #include "saina/proto.h"

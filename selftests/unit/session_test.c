@@ -3,11 +3,6 @@
  * The session with the agent (userland/lib/session/session.h) against a clock of the test's own: what
  * is sent when, how long it waits for whom, and what it says in the end.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <string.h>
 #include "session/check.h"

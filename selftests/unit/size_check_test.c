@@ -4,11 +4,6 @@
  * for another reason: libsaina's machines and the oracle as their switch, in steps of a millisecond of a
  * clock of the test's own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 #include "reduce/size_mismatch.h"

@@ -4,13 +4,8 @@
  * the damage is used, and no byte beyond the end is read.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 #include <libmnl/libmnl.h>
 #include <linux/genetlink.h>
 

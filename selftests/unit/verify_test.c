@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What saina-allreduce takes for a right sum (userland/allreduce/verify.h), of int32. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 #include "verify.h"
