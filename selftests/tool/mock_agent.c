@@ -124,20 +124,29 @@ static void *run(void *arg)
 	return NULL;
 }
 
-bool mock_start(struct mock_agent *m)
+void mock_start(struct mock_agent *m, const char *name, const char *other)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	const char *build = getenv("SAINA_BUILD");
 
 	memset(m, 0, sizeof(*m));
+	if (other)
+		snprintf(m->bin, sizeof(m->bin), "%s", other);
+	else
+		snprintf(m->bin, sizeof(m->bin), "%s/%s", build ? build : "build", name);
 	m->answer = mock_ack;
 	strcpy(m->dir, "/tmp/saina-tool-test-XXXXXX");
 	if (!mkdtemp(m->dir))
-		return false;
+		goto fail;
 	snprintf(m->path, sizeof(m->path), "%s/control", m->dir);
 	strcpy(sun.sun_path, m->path);
 	m->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	return m->fd >= 0 && !bind(m->fd, (void *)&sun, sizeof(sun)) && !listen(m->fd, 16) &&
-	       !pthread_create(&thread, NULL, run, m);
+	if (m->fd >= 0 && !bind(m->fd, (void *)&sun, sizeof(sun)) && !listen(m->fd, 16) &&
+	    !pthread_create(&thread, NULL, run, m))
+		return;
+fail:
+	printf("Bail out! no mock agent: %m\n");
+	exit(1);
 }
 
 void mock_reset(struct mock_agent *m, void (*answer)(int, const struct nlmsghdr *, void *),
@@ -223,13 +232,13 @@ void mock_ack(int fd, const struct nlmsghdr *req, void *arg)
 
 /* ---- running the tool ---- */
 
-static void child(const struct mock_agent *m, const char *bin, const char *line, int out, int err)
+static void child(const struct mock_agent *m, const char *line, int out, int err)
 {
 	char copy[1024], *argv[64], *save, *word;
 	int n = 0;
 
 	snprintf(copy, sizeof(copy), "%s", line);
-	argv[n++] = (char *)bin;
+	argv[n++] = (char *)m->bin;
 	for (word = strtok_r(copy, " ", &save); word && n < 63; word = strtok_r(NULL, " ", &save))
 		argv[n++] = strcmp(word, "''") ? word : "";
 	argv[n] = NULL;
@@ -238,7 +247,7 @@ static void child(const struct mock_agent *m, const char *bin, const char *line,
 	setenv("SAINA_CONTROL", m->path, 1);
 	setenv("LC_ALL", "C", 1);
 	setenv("TZ", "UTC", 1);
-	execv(bin, argv);
+	execv(m->bin, argv);
 	_exit(127);
 }
 
@@ -254,7 +263,7 @@ static void drain(int fd, char *buf, size_t size, size_t *n, bool *open)
 		*n += got;
 }
 
-int mock_run(const struct mock_agent *m, const char *bin, const char *line, char *out,
+int mock_run(const struct mock_agent *m, const char *line, char *out,
 	     size_t out_size, char *err, size_t err_size)
 {
 	bool out_open = true, err_open = true;
@@ -266,7 +275,7 @@ int mock_run(const struct mock_agent *m, const char *bin, const char *line, char
 		abort();
 	pid = fork();
 	if (!pid)
-		child(m, bin, line, o[1], e[1]);
+		child(m, line, o[1], e[1]);
 	close(o[1]);
 	close(e[1]);
 	while (out_open || err_open) {
@@ -288,7 +297,7 @@ int mock_run(const struct mock_agent *m, const char *bin, const char *line, char
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-int mock_monitor(const struct mock_agent *m, const char *bin, const char *line, int lines, int sig,
+int mock_monitor(const struct mock_agent *m, const char *line, int lines, int sig,
 		 char *out, size_t size)
 {
 	int o[2], status, have = 0;
@@ -300,7 +309,7 @@ int mock_monitor(const struct mock_agent *m, const char *bin, const char *line, 
 		abort();
 	pid = fork();
 	if (!pid)
-		child(m, bin, line, o[1], 2);
+		child(m, line, o[1], 2);
 	close(o[1]);
 	while (have < lines) {
 		struct pollfd p = { o[0], POLLIN, 0 };

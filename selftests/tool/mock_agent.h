@@ -15,13 +15,15 @@ struct mock_agent {
 	int fd;
 	char dir[64];
 	char path[96];
+	char bin[256];		/* the program under test */
 	/* Answers one request on @fd; runs in the mock's thread. */
 	void (*answer)(int fd, const struct nlmsghdr *req, void *arg);
 	void *arg;
 	char requests[8192];	/* all requests since mock_reset(), "; " between them */
 };
 
-bool mock_start(struct mock_agent *m);
+/* For the program @other if that is not NULL, else @name of the build directory.  It ends the test if it fails. */
+void mock_start(struct mock_agent *m, const char *name, const char *other);
 void mock_reset(struct mock_agent *m, void (*answer)(int, const struct nlmsghdr *, void *),
 		void *arg);
 void mock_stop(struct mock_agent *m);
@@ -35,16 +37,16 @@ void mock_refuse(int fd, const struct nlmsghdr *req, int err, const char *text,
 		 unsigned int offs, unsigned int miss, unsigned int nest);
 
 /*
- * Runs @bin with the words of @line (separated by blanks, '' is an empty word) against the mock.
+ * Runs the program with the words of @line (separated by blanks, '' is an empty word) against the mock.
  * Returns the exit status, 128 + N if signal N ended it.
  */
-int mock_run(const struct mock_agent *m, const char *bin, const char *line, char *out,
+int mock_run(const struct mock_agent *m, const char *line, char *out,
 	     size_t out_size, char *err, size_t err_size);
 /*
  * The same for a command that does not end: sends signal @sig after @lines lines of output. Returns
  * -1 if they do not come within 20 s.
  */
-int mock_monitor(const struct mock_agent *m, const char *bin, const char *line, int lines, int sig,
+int mock_monitor(const struct mock_agent *m, const char *line, int lines, int sig,
 		 char *out, size_t size);
 
 #endif /* TOOL_MOCK_AGENT_H */

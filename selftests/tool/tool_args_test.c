@@ -4,7 +4,6 @@
  * messages, the exit status.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "linux/saina.h"
@@ -263,26 +262,15 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	const char *bin = argc > 1 ? argv[1] : NULL;
 	static char out[65536], err[65536], want[1024];
 	struct mock_agent mock;
-	char path[256];
 	bool ok;
 	int rc;
 
-	if (!bin) {
-		const char *b = getenv("SAINA_BUILD");
-
-		snprintf(path, sizeof(path), "%s/saina", b ? b : "build");
-		bin = path;
-	}
-	if (!mock_start(&mock)) {
-		printf("Bail out! no mock agent: %m\n");
-		return 1;
-	}
+	mock_start(&mock, "saina", argc > 1 ? argv[1] : NULL);
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		mock_reset(&mock, mock_ack, NULL);
-		rc = mock_run(&mock, bin, good[i].line, out, sizeof(out), err, sizeof(err));
+		rc = mock_run(&mock, good[i].line, out, sizeof(out), err, sizeof(err));
 		if (!good[i].requests)
 			ok = rc == 2 && !mock.requests[0] && strstr(err, "can mean several");
 		else
@@ -293,7 +281,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		mock_reset(&mock, mock_ack, NULL);
-		rc = mock_run(&mock, bin, bad[i].line, out, sizeof(out), err, sizeof(err));
+		rc = mock_run(&mock, bad[i].line, out, sizeof(out), err, sizeof(err));
 		snprintf(want, sizeof(want), "%s\n", bad[i].says);
 		ok = rc == 2 && !out[0] && !mock.requests[0] && !strcmp(err, want);
 		if (!tap_ok(ok, "a usage error is refused with status 2: saina %s", bad[i].line))
@@ -301,20 +289,20 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		mock_reset(&mock, refuse, (void *)&refused[i].r);
-		rc = mock_run(&mock, bin, refused[i].line, out, sizeof(out), err, sizeof(err));
+		rc = mock_run(&mock, refused[i].line, out, sizeof(out), err, sizeof(err));
 		ok = rc == 1 && !out[0] && !strcmp(err, refused[i].says);
 		if (!tap_ok(ok, "the refusal of the control plane is printed (case %zu): saina %s", i, refused[i].line))
 			tap_note("exit %d, said \"%s\"", rc, err);
 	}
 	/* without a control plane */
 	snprintf(want, sizeof(want), "-s %s/nothing job show", mock.dir);
-	rc = mock_run(&mock, bin, want, out, sizeof(out), err, sizeof(err));
+	rc = mock_run(&mock, want, out, sizeof(out), err, sizeof(err));
 	snprintf(want, sizeof(want),
 		 "saina: no control plane at %s/nothing: there is no such socket; start sainad with that control socket, or name the right one (-s, SAINA_CONTROL)\n",
 		 mock.dir);
 	if (!tap_ok(rc == 1 && !strcmp(err, want), "job show: fails without a control plane, with what to do"))
 		tap_note("exit %d, said \"%s\"", rc, err);
-	rc = mock_run(&mock, bin, "-n no/where job show", out, sizeof(out), err, sizeof(err));
+	rc = mock_run(&mock, "-n no/where job show", out, sizeof(out), err, sizeof(err));
 	if (!tap_ok(rc == 1 && !strcmp(err, "saina: network namespace no/where: No such file or directory; `ip netns' lists them\n"),
 		    "-n: an unknown network namespace is refused, with what to do"))
 		tap_note("exit %d, said \"%s\"", rc, err);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <jansson.h>
 
@@ -25,7 +24,6 @@ struct reply_step {
 #define END			{ -1, 0, 0, 0, 0, 0 }
 
 static struct mock_agent mock;
-static const char *bin;
 static char text[1 << 14], json[1 << 14], err[1 << 12];
 static int dumps;
 
@@ -121,7 +119,7 @@ static void check_output(const char *what, const char *line, const struct reply_
 
 	dumps = 0;
 	mock_reset(&mock, answer, (void *)says);
-	rc = mock_monitor(&mock, bin, line, count_lines(want), SIGINT, text, sizeof(text));
+	rc = mock_monitor(&mock, line, count_lines(want), SIGINT, text, sizeof(text));
 	strip_times(text);
 	if (!tap_ok(!rc && !strcmp(text, want), "monitor arrivals: %s", what))
 		printf("# exit %d, said:\n%s# wanted:\n%s", rc, text, want);
@@ -146,7 +144,7 @@ static void as_json(void)
 
 	dumps = 0;
 	mock_reset(&mock, answer, (void *)two_rounds);
-	rc = mock_monitor(&mock, bin, "-j monitor arrivals digits", 2, SIGTERM, json, sizeof(json));
+	rc = mock_monitor(&mock, "-j monitor arrivals digits", 2, SIGTERM, json, sizeof(json));
 	tap_ok(!rc, "monitor arrivals -j: ends with status 0 on SIGTERM (status %d)", rc);
 	second = strchr(json, '\n');
 	tap_ok(second && count_lines(json) == 2, "monitor arrivals -j: each worker that was heard of is one line");
@@ -235,20 +233,13 @@ static void unknown(int fd, const struct nlmsghdr *req, void *arg)
 
 int main(int argc, char **argv)
 {
-	const char *b = getenv("SAINA_BUILD");
-	char path[256];
 	int rc;
 
-	snprintf(path, sizeof(path), "%s/saina", b ? b : "build");
-	bin = argc > 1 ? argv[1] : path;
-	if (!mock_start(&mock)) {
-		printf("Bail out! no mock agent: %m\n");
-		return 1;
-	}
+	mock_start(&mock, "saina", argc > 1 ? argv[1] : NULL);
 	lines();
 	as_json();
 	mock_reset(&mock, unknown, NULL);
-	rc = mock_run(&mock, bin, "monitor arrivals nosuch", text, sizeof(text), err, sizeof(err));
+	rc = mock_run(&mock, "monitor arrivals nosuch", text, sizeof(text), err, sizeof(err));
 	tap_ok(rc == 1 && !text[0] && !strcmp(err, "saina: there is no job nosuch\n"),
 	       "monitor arrivals: a job that does not exist is refused");
 	mock_stop(&mock);

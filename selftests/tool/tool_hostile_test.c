@@ -51,23 +51,17 @@ int main(int argc, char **argv)
 	unsigned long long seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 20260102;
 	int runs = argc > 2 ? atoi(argv[2]) : 330, bad = 0, failed = 0;
 	static char out[1 << 18], err[1 << 16];
-	const char *b = getenv("SAINA_BUILD");
 	struct mock_agent mock;
-	char bin[256];
 
 	tap_note("seed %llu", seed);
 	rng_seed(&rng, seed);
-	snprintf(bin, sizeof(bin), "%s/selftests/saina-sanitized", b ? b : "build");
-	if (!mock_start(&mock)) {
-		printf("Bail out! no mock agent: %m\n");
-		return 1;
-	}
+	mock_start(&mock, "selftests/saina-sanitized", NULL);
 	for (int i = 0; i < runs; i++) {
 		const char *line = lines[i % (sizeof(lines) / sizeof(lines[0]))];
 		int rc;
 
 		mock_reset(&mock, send_damaged, NULL);
-		rc = mock_run(&mock, bin, line, out, sizeof(out), err, sizeof(err));
+		rc = mock_run(&mock, line, out, sizeof(out), err, sizeof(err));
 		failed += rc == 1;
 		/* an error must be a message of the tool, not of a sanitizer */
 		if (rc > 1 || (rc == 1 && strncmp(err, "saina: ", 7)) || strstr(err, "runtime error")) {

@@ -15,7 +15,6 @@
 
 static char text[1 << 16], compact[1 << 16], pretty[1 << 16], err[1 << 16];
 static struct mock_agent mock;
-static const char *bin;
 
 /* Members that only JSON has, or that text shows in another form. */
 static bool is_json_only(const char *key)
@@ -83,7 +82,7 @@ static json_t *run_json(const char *what, char *buf, size_t size)
 	int rc;
 
 	snprintf(line, sizeof(line), "%s", what);
-	rc = mock_run(&mock, bin, line, buf, size, err, sizeof(err));
+	rc = mock_run(&mock, line, buf, size, err, sizeof(err));
 	if (rc || err[0]) {
 		tap_note("saina %s: exit %d, said %s", what, rc, err);
 		return NULL;
@@ -98,7 +97,7 @@ static void check_formats(const char *what, const char *const *pieces)
 	int rc, n;
 
 	mock_reset(&mock, mock_reply_all, NULL);
-	rc = mock_run(&mock, bin, what, text, sizeof(text), err, sizeof(err));
+	rc = mock_run(&mock, what, text, sizeof(text), err, sizeof(err));
 	tap_ok(!rc && !err[0], "%s: prints text, without an error", what);
 	snprintf(line, sizeof(line), "-j %s", what);
 	j = run_json(line, compact, sizeof(compact));
@@ -177,24 +176,24 @@ static const char *const limits_pieces[] = {
 static void test_filters(void)
 {
 	mock_reset(&mock, mock_reply_all, NULL);
-	mock_run(&mock, bin, "slot show digits older-than 100", text, sizeof(text), err, sizeof(err));
+	mock_run(&mock, "slot show digits older-than 100", text, sizeof(text), err, sizeof(err));
 	tap_ok(strstr(text, "slot 300") && !strstr(text, "slot 301"), "slot show older-than: lists only slots that are older");
-	mock_run(&mock, bin, "slot show digits older-than 1000", text, sizeof(text), err, sizeof(err));
+	mock_run(&mock, "slot show digits older-than 1000", text, sizeof(text), err, sizeof(err));
 	tap_ok(!strcmp(text, "no open slot is that old\n"), "slot show older-than: says so if no slot is that old");
-	mock_run(&mock, bin, "stats drops", text, sizeof(text), err, sizeof(err));
+	mock_run(&mock, "stats drops", text, sizeof(text), err, sizeof(err));
 	tap_ok(strstr(text, "duplicate") && !strstr(text, "stored"), "stats drops: lists only drops");
-	mock_run(&mock, bin, "stats show global", text, sizeof(text), err, sizeof(err));
+	mock_run(&mock, "stats show global", text, sizeof(text), err, sizeof(err));
 	tap_ok(strstr(text, "of no job") && !strstr(text, "digits"), "stats show global: lists only counters of no job");
-	mock_run(&mock, bin, "stats show digits 7 all", text, sizeof(text), err, sizeof(err));
+	mock_run(&mock, "stats show digits 7 all", text, sizeof(text), err, sizeof(err));
 	tap_ok(strstr(text, "worker 7") && !strstr(text, "worker 4") &&
 		       strstr(text, "internal                 0"),
 	       "stats show, one worker, all: lists zeros");
-	mock_run(&mock, bin, "stats show digits 7", text, sizeof(text), err, sizeof(err));
+	mock_run(&mock, "stats show digits 7", text, sizeof(text), err, sizeof(err));
 	tap_ok(!strcmp(text, "nothing was counted\n"), "stats show, one worker: leaves out zeros");
-	mock_run(&mock, bin, "port show nosuch", text, sizeof(text), err, sizeof(err));
+	mock_run(&mock, "port show nosuch", text, sizeof(text), err, sizeof(err));
 	tap_ok(!strcmp(err, "saina: \"nosuch\" is no port of the bridge\n"), "port show: an unknown port is refused");
 	mock_reset(&mock, mock_ack, NULL);
-	mock_run(&mock, bin, "-j job show", text, sizeof(text), err, sizeof(err));
+	mock_run(&mock, "-j job show", text, sizeof(text), err, sizeof(err));
 	tap_ok(!strcmp(text, "[]\n"), "job show -j: without jobs an empty array is printed");
 }
 
@@ -227,14 +226,14 @@ static void test_monitor(void)
 	char *line, *save;
 
 	mock_reset(&mock, mock_reply_all, NULL);
-	rc = mock_monitor(&mock, bin, "monitor", objects + 2, SIGINT, text, sizeof(text));
+	rc = mock_monitor(&mock, "monitor", objects + 2, SIGINT, text, sizeof(text));
 	tap_ok(rc == 0, "monitor: ends with status 0 on SIGINT (status %d)", rc);
 	for (int i = 0; pieces[i]; i++) {
 		if (!tap_ok(strstr(text, pieces[i]), "monitor: prints%.*s",
 			    (int)strcspn(pieces[i], "\n"), pieces[i]))
 			printf("# %s\n", text);
 	}
-	rc = mock_monitor(&mock, bin, "-j monitor", objects, SIGTERM, compact, sizeof(compact));
+	rc = mock_monitor(&mock, "-j monitor", objects, SIGTERM, compact, sizeof(compact));
 	tap_ok(rc == 0, "monitor -j: ends with status 0 on SIGTERM (status %d)", rc);
 	for (line = strtok_r(compact, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		json_t *j = json_loads(line, 0, NULL);
@@ -249,15 +248,7 @@ static void test_monitor(void)
 
 int main(int argc, char **argv)
 {
-	const char *b = getenv("SAINA_BUILD");
-	char path[256];
-
-	snprintf(path, sizeof(path), "%s/saina", b ? b : "build");
-	bin = argc > 1 ? argv[1] : path;
-	if (!mock_start(&mock)) {
-		printf("Bail out! no mock agent: %m\n");
-		return 1;
-	}
+	mock_start(&mock, "saina", argc > 1 ? argv[1] : NULL);
 	check_formats("job show", job_pieces);
 	check_formats("job show digits", NULL);
 	check_formats("job add digits elements 5 workers 1", NULL);
