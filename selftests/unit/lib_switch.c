@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <arpa/inet.h>
 #include <string.h>
+#include "lib/frame.h"
 #include "lib_switch.h"
 
-#define HEADERS (14 + 20 + 8)
 #define IP	0x0afe0001u	/* of the switch; worker w has IP + 1 + w */
 #define IFINDEX 1		/* they all come by one port */
 
@@ -69,17 +69,17 @@ void switch_asp(struct lib_switch *sw)
 	switch_publish(sw);
 }
 
+static struct saina_binding place(unsigned int w)
+{
+	return (struct saina_binding){ .ifindex = IFINDEX, .ip = htonl(IP + 1 + w), .udp_port = htons(1000 + w),
+				       .mac = { 2, 0, 0, 0, 0, w } };
+}
+
 void switch_bind(struct lib_switch *sw, unsigned int w, uint64_t session)
 {
-	struct saina_binding *b = &sw->conf.worker[w];
-
-	b->ifindex = IFINDEX;
-	b->ip = htonl(IP + 1 + w);
-	b->udp_port = htons(1000 + w);
-	b->session = session;
-	b->mac[0] = 2;
-	b->mac[5] = w;
-	b->flags = SAINA_BIND_BOUND;
+	sw->conf.worker[w] = place(w);
+	sw->conf.worker[w].session = session;
+	sw->conf.worker[w].flags = SAINA_BIND_BOUND;
 	switch_alive(sw, w, true);
 }
 
@@ -90,38 +90,18 @@ void switch_alive(struct lib_switch *sw, unsigned int w, bool alive)
 	switch_publish(sw);
 }
 
-static void put_be16(uint8_t *p, unsigned int v)
-{
-	p[0] = v >> 8;
-	p[1] = v;
-}
-
 unsigned int switch_message(struct lib_switch *sw, unsigned int w, const void *msg,
 			    unsigned int len, uint64_t *to, void **answer)
 {
-	uint32_t src = htonl(IP + 1 + w);
-	uint8_t *f = sw->frame;
+	struct saina_binding from = place(w);
+	unsigned int n = frame_make(sw->frame, &sw->oracle.global, &from, msg, (const uint8_t *)msg + sizeof(struct saina_hdr),
+				    len - sizeof(struct saina_hdr));
 
-	memset(f, 0, HEADERS);
-	memcpy(f, sw->oracle.global.mac, 6);
-	f[6] = 2;
-	f[11] = w;
-	put_be16(f + 12, 0x0800);
-	f[14] = 0x45;
-	put_be16(f + 16, 20 + 8 + len);
-	f[22] = 64;
-	f[23] = 17;
-	memcpy(f + 26, &src, 4);
-	memcpy(f + 30, &sw->oracle.global.ip, 4);
-	put_be16(f + 34, 1000 + w);
-	put_be16(f + 36, SAINA_PORT_DATA);
-	put_be16(f + 38, 8 + len);
-	memcpy(f + HEADERS, msg, len);
-	oracle_packet(&sw->oracle, f, HEADERS + len, IFINDEX, &sw->out);
+	oracle_packet(&sw->oracle, sw->frame, n, IFINDEX, &sw->out);
 	oracle_events_clear(&sw->oracle);
 	*to = sw->out.to | sw->out.relayed;
-	*answer = sw->out.frame + HEADERS;
-	return *to ? sw->out.len - HEADERS : 0;
+	*answer = sw->out.frame + FRAME_HDR;
+	return *to ? sw->out.len - FRAME_HDR : 0;
 }
 
 uint32_t switch_next_round(const struct lib_switch *sw)
