@@ -176,6 +176,14 @@ void join_all(struct owner *o, const struct saina_job *job)
 		assert_int_equal(try_join(o, job, w, 0), 0);
 }
 
+const struct saina_job *add_all(struct owner *o, int workers, const char *policy)
+{
+	const struct saina_job *job = add(o, "a", workers, policy);
+
+	join_all(o, job);
+	return job;
+}
+
 int set_state(struct owner *o, const struct saina_job *job, int w, int state)
 {
 	struct saina_worker_attrs r = {

@@ -55,6 +55,8 @@ const struct saina_job *add(struct owner *o, const char *name, int workers, cons
 struct saina_worker_attrs join_req(const struct saina_job *job, int w, __u32 round);
 int try_join(struct owner *o, const struct saina_job *job, int w, __u32 round);
 void join_all(struct owner *o, const struct saina_job *job);
+/* Job "a", with all its workers. */
+const struct saina_job *add_all(struct owner *o, int workers, const char *policy);
 int set_state(struct owner *o, const struct saina_job *job, int w, int state);
 int set_job_state(struct owner *o, const struct saina_job *job, int state);
 int set_policy(struct owner *o, const struct saina_job *job, const char *policy);

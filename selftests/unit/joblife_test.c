@@ -163,10 +163,9 @@ static void first_round_that_cannot_be(void **state)
 static void death_and_return(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 3, NULL);
+	const struct saina_job *job = add_all(o, 3, NULL);
 	__u32 generation = job->generation;
 
-	join_all(o, job);
 	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_DEAD), 0);
 	assert_int_equal(o->last.active, 5);
 	assert_int_equal(o->last.state, SAINA_JOB_RUNNING);
@@ -235,10 +234,9 @@ static void stopped(void **state)
 static void slow_is_alive(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 2, NULL);
+	const struct saina_job *job = add_all(o, 2, NULL);
 	int published;
 
-	join_all(o, job);
 	published = o->published;
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_SLOW), 0);
 	assert_int_equal(job->active, 3);

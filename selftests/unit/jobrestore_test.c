@@ -53,10 +53,9 @@ static struct saina_job saved_job(struct owner *o, const char *waits)
 		.policy_on = 1u << SAINA_EV_WORKER_DEAD,
 		.k_set = 3,
 	};
-	const struct saina_job *job = add(o, "a", 4, "external:k0=4");
+	const struct saina_job *job = add_all(o, 4, "external:k0=4");
 	struct saina_job copy;
 
-	join_all(o, job);
 	with_policy(&r, waits);
 	assert_int_equal(saina_core_job_set(o->core, &r, NULL, NULL), 0);
 	copy = *job;

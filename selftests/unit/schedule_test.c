@@ -75,9 +75,8 @@ static void assert_published(const struct owner *o, int mode, __u32 seq, int nex
 static void by_round(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 4, "fastest:k=3");
+	const struct saina_job *job = add_all(o, 4, "fastest:k=3");
 
-	join_all(o, job);
 	assert_int_equal(schedule(o, job, "bsp", 500, 0), 0);
 	assert_published(o, SAINA_POLICY_FASTEST, 1, SAINA_POLICY_BSP, 2);
 	assert_int_equal(o->last.next_from, 500);
@@ -96,9 +95,8 @@ static void by_event(void **state)
 {
 	unsigned int both = 1u << SAINA_EV_WORKER_DEAD | 1u << SAINA_EV_K;
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 4, "bsp");
+	const struct saina_job *job = add_all(o, 4, "bsp");
 
-	join_all(o, job);
 	assert_int_equal(schedule(o, job, "fastest:k=2", NOW, both), 0);
 	assert_published(o, SAINA_POLICY_BSP, 1, SAINA_POLICY_FASTEST, 2);
 	assert_int_equal(o->last.next_on, both);
@@ -112,10 +110,9 @@ static void by_event(void **state)
 static void refusals(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 4, "bsp");
+	const struct saina_job *job = add_all(o, 4, "bsp");
 	int published;
 
-	join_all(o, job);
 	published = o->published;
 	assert_refused(o, schedule(o, job, NULL, 5, 0), -EINVAL, SAINA_A_JOB_POLICY);
 	assert_refused(o, schedule(o, job, NULL, NOW, 1u << SAINA_EV_K), -EINVAL,
@@ -155,10 +152,9 @@ static void refused_values(void **state)
 static void busy(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 4, "bsp");
+	const struct saina_job *job = add_all(o, 4, "bsp");
 	int published;
 
-	join_all(o, job);
 	assert_int_equal(schedule(o, job, "fastest:k=2", 500, 0), 0);
 	o->adopted = 1;
 	published = o->published;
@@ -176,9 +172,8 @@ static void busy(void **state)
 static void cancelled(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 4, "bsp");
+	const struct saina_job *job = add_all(o, 4, "bsp");
 
-	join_all(o, job);
 	assert_int_equal(schedule(o, job, "fastest:k=2", 500, 1u << SAINA_EV_K), 0);
 	assert_int_equal(cancel(o, job, NULL), 0);
 	/* of a later number than the one that waited: it may have come into force meanwhile */
@@ -194,9 +189,8 @@ static void cancelled(void **state)
 static void cancelled_too_late(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 4, "bsp");
+	const struct saina_job *job = add_all(o, 4, "bsp");
 
-	join_all(o, job);
 	assert_int_equal(schedule(o, job, "fastest:k=2", 3, 0), 0);
 	o->adopted = 2;
 	assert_refused(o, cancel(o, job, NULL), -ENOENT, SAINA_A_JOB_POLICY_CANCEL);
@@ -207,9 +201,8 @@ static void cancelled_too_late(void **state)
 static void reached(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 4, "bsp");
+	const struct saina_job *job = add_all(o, 4, "bsp");
 
-	join_all(o, job);
 	for (__u32 seq = 2; seq < 20; seq++) {
 		int fastest = !(seq & 1);
 
@@ -228,9 +221,8 @@ static void reached(void **state)
 static void refused_by_data_path(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 4, "bsp");
+	const struct saina_job *job = add_all(o, 4, "bsp");
 
-	join_all(o, job);
 	o->refuse = -EIO;
 	assert_int_equal(schedule(o, job, "fastest:k=2", 5, 0), -EIO);
 	assert_int_equal(job->next.seq, 0);
@@ -246,9 +238,8 @@ static void refused_by_data_path(void **state)
 static void deaths(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 4, "bsp");
+	const struct saina_job *job = add_all(o, 4, "bsp");
 
-	join_all(o, job);
 	assert_int_equal(schedule(o, job, "fastest:k=2", 500, 1u << SAINA_EV_WORKER_DEAD), 0);
 	for (int w = 0; w < 3; w++) {
 		assert_int_equal(set_state(o, job, w, SAINA_WORKER_STATE_DEAD), 0);
@@ -264,10 +255,9 @@ static void deaths(void **state)
 static void restart(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 2, "bsp");
+	const struct saina_job *job = add_all(o, 2, "bsp");
 	__u32 generation;
 
-	join_all(o, job);
 	generation = job->generation;
 	assert_int_equal(schedule(o, job, "fastest:k=2", 500, 0), 0);
 	for (int w = 0; w < 2; w++)
@@ -286,9 +276,8 @@ static void restart(void **state)
 static void stopped(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 2, "bsp");
+	const struct saina_job *job = add_all(o, 2, "bsp");
 
-	join_all(o, job);
 	assert_int_equal(schedule(o, job, "fastest:k=2", 500, 0), 0);
 	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED), 0);
 	assert_published(o, SAINA_POLICY_BSP, 1, SAINA_POLICY_FASTEST, 2);
@@ -345,9 +334,8 @@ static void no_steps_of_floats(void **state)
 static void k_of_controller(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 4, "bsp");
+	const struct saina_job *job = add_all(o, 4, "bsp");
 
-	join_all(o, job);
 	assert_refused(o, set_k(o, job, 2), -EINVAL, SAINA_A_JOB_K_SET);
 	assert_int_equal(schedule(o, job, "external:k0=3", NOW, 0), 0);
 	assert_int_equal(o->last.k_set, 0);
@@ -372,9 +360,8 @@ static void k_of_controller(void **state)
 static void k_before_policy(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 4, "bsp");
+	const struct saina_job *job = add_all(o, 4, "bsp");
 
-	join_all(o, job);
 	assert_int_equal(schedule(o, job, "external:k0=3", 500, 0), 0);
 	assert_int_equal(set_k(o, job, 2), 0);
 	assert_int_equal(o->last.k_set, 2);
@@ -389,9 +376,8 @@ static void k_before_policy(void **state)
 static void k_ends_with_policy(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 4, "external:k0=4");
+	const struct saina_job *job = add_all(o, 4, "external:k0=4");
 
-	join_all(o, job);
 	assert_int_equal(set_k(o, job, 2), 0);
 	assert_int_equal(schedule(o, job, "bsp", 100, 0), 0);
 	o->adopted = 2;
@@ -481,10 +467,9 @@ static void kill_all(struct owner *o, const struct saina_job *job)
 static void reached_policy_outlives_workers(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 3, "external:k0=3");
+	const struct saina_job *job = add_all(o, 3, "external:k0=3");
 	__u32 generation;
 
-	join_all(o, job);
 	assert_int_equal(set_k(o, job, 2), 0);
 	assert_int_equal(schedule(o, job, "grouped:g=3", 10, 0), 0);
 	o->adopted = job->next.seq;
@@ -516,10 +501,9 @@ static void reached_policy_outlives_workers(void **state)
 static void reached_policy_of_a_job_that_forms_again(void **state)
 {
 	struct owner *o = *state;
-	const struct saina_job *job = add(o, "a", 3, "bsp");
+	const struct saina_job *job = add_all(o, 3, "bsp");
 	__u32 generation;
 
-	join_all(o, job);
 	assert_int_equal(schedule(o, job, "fastest:k=2", 10, 0), 0);
 	assert_int_equal(set_state(o, job, 2, SAINA_WORKER_STATE_DEAD), 0);
 	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED), 0);
