@@ -4,14 +4,6 @@
 #include <string.h>
 #include "internal.h"
 
-#define HEADERS	(14 + 20 + 8)
-
-static void put_be16(uint8_t *p, unsigned int v)
-{
-	p[0] = v >> 8;
-	p[1] = v;
-}
-
 /* RFC 1071, over @len bytes (the odd one out padded with zero). */
 static uint32_t sum_be16(const uint8_t *p, unsigned int len, uint32_t sum)
 {

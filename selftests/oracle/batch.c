@@ -4,7 +4,6 @@
 #include <string.h>
 #include "internal.h"
 
-#define HEADERS	(14 + 20 + 8)
 #define BATCH_MAX	64
 
 enum kind { NO_ANSWER, PORT, PROBE, ALL };
@@ -18,17 +17,6 @@ struct batch {
 	bool is_super;
 	bool is_answer[BATCH_MAX];
 };
-
-static unsigned int be16(const uint8_t *p)
-{
-	return p[0] << 8 | p[1];
-}
-
-static void put_be16(uint8_t *p, unsigned int v)
-{
-	p[0] = v >> 8;
-	p[1] = v;
-}
 
 /* A datagram to this port of the aggregator, not a fragment. */
 static bool is_to(const struct oracle *o, const uint8_t *f, unsigned int len, unsigned int port)

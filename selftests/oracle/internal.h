@@ -5,6 +5,20 @@
 
 #include "oracle.h"
 
+#define HEADERS	(14 + 20 + 8)
+
+/* Big endian, at any alignment. */
+static inline unsigned int be16(const uint8_t *p)
+{
+	return p[0] << 8 | p[1];
+}
+
+static inline void put_be16(uint8_t *p, unsigned int v)
+{
+	p[0] = v >> 8;
+	p[1] = v;
+}
+
 /* A data message that has passed all checks of section 2. */
 struct oracle_msg {
 	struct oracle *o;

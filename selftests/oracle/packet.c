@@ -20,12 +20,6 @@ static uint64_t splitmix64(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* Big endian reads at any alignment. */
-static unsigned int be16(const uint8_t *p)
-{
-	return p[0] << 8 | p[1];
-}
-
 static uint32_t be32(const uint8_t *p)
 {
 	return (uint32_t)be16(p) << 16 | be16(p + 2);
