@@ -114,8 +114,8 @@ same_lateness() {
 	shown=$(saina -j worker show all 1 | jq '.[0].arrivals.mean_ms')
 	named=$(saina -j job show all | jq -r '.[0].slow // ""' | sed -n 's/^worker 1 is late in each round: \([0-9.]*\) ms after the first.*/\1/p')
 	[ -n "$named" ] || named=$shown	# a sum waits: job show has that instead
-	awk -v a="$(value saina_worker_lateness_mean_ms saina_job=all worker=1)" -v b="$shown" -v c="$named" \
-		'BEGIN { exit !(a > 16 && (a - b) ^ 2 < 1e-4 && (a - c) ^ 2 < 0.01) }'
+	awk -v a="$(value saina_worker_lateness_mean_seconds saina_job=all worker=1)" -v b="$shown" -v c="$named" \
+		'BEGIN { a *= 1000; exit !(a > 16 && (a - b) ^ 2 < 1e-4 && (a - c) ^ 2 < 0.01) }'
 }
 check "lateness: metrics, worker show and job show have the same mean" slowwait 30 same_lateness
 kill -CONT "${worker_pids[all0]}" "${worker_pids[all1]}"

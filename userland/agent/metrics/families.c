@@ -231,7 +231,7 @@ VALUE(worker_shared, true, WORKER->shared)
 VALUE(worker_in_time, WORKER->counted, WORKER->c.c[SAINA_C_STORED] + WORKER->c.c[SAINA_C_ADDED])
 VALUE(worker_missed, true, WORKER->late)
 VALUE(worker_mean_late, WORKER->arrival.n,
-      saina_lateness_ms(WORKER->arrival.sum_us, WORKER->arrival.n, 0, 0))
+      saina_lateness_ms(WORKER->arrival.sum_us, WORKER->arrival.n, 0, 0) / 1000)
 
 VALUE(worker_sent, WORKER->reported, WORKER->sent)
 VALUE(worker_resent, WORKER->reported, WORKER->resent)
@@ -346,7 +346,7 @@ static const struct family families[] = {
 	{ "saina_worker_in_time_total", COUNTER, "gradients that are in a sum", OF_WORKER, worker_in_time, 0 },
 	{ "saina_worker_late_total", COUNTER, "gradients that came after their sum was made, or were not sent any more because it was; counted once a second", OF_WORKER, worker_missed, 0 },
 	{ "saina_worker_lateness_seconds", HISTOGRAM, "how much later than the first worker of its round this one was, by the first segment, a sample for each round in which that came; begins again when the job forms again", OF_WORKER, worker_lateness, 0 },
-	{ "saina_worker_lateness_mean_ms", GAUGE, "mean of those, as saina job show, worker show and top have it", OF_WORKER, worker_mean_late, 0 },
+	{ "saina_worker_lateness_mean_seconds", GAUGE, "mean of those, which saina job show, worker show and top have in ms", OF_WORKER, worker_mean_late, 0 },
 	{ "saina_worker_late_answers_total", COUNTER, "gradients that came after their sum was made, and were answered with it", OF_WORKER, worker_counter, SAINA_C_LATE },
 	{ "saina_worker_nonfinite_total", COUNTER, "gradients with a NaN or an infinity, which make their sum NaN", OF_WORKER, worker_counter, SAINA_C_NONFINITE },
 	{ "saina_worker_coarsened_total", COUNTER, "gradients that made the scale of their sum coarser, so that small values of others are rounded away", OF_WORKER, worker_counter, SAINA_C_COARSENED },
