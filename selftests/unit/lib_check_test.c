@@ -65,7 +65,7 @@ static struct saina *handle(void)
 static void handle_free(struct saina *s)
 {
 	free(s->round.reqs);
-	saina_round_exit(&s->round);
+	saina_reduce_exit(&s->round);
 	free(s);
 }
 
