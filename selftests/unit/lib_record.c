@@ -116,9 +116,9 @@ static int coarsest(const struct lib_record *r, size_t a, uint64_t mask, bool *m
 	return min;
 }
 
-static bool sum_is_right(const struct lib_record *r, size_t a, const struct saina_hdr *h, bool mixed)
+static bool sum_is_right(const struct lib_record *r, size_t a, const struct saina_hdr *h, const int32_t *sum,
+			 bool mixed)
 {
-	const int32_t *sum = (const void *)(h + 1);
 	unsigned int n = __builtin_popcountll(h->mask);
 
 	for (int j = 0; j < PAYLOAD; j++) {
@@ -211,9 +211,9 @@ static void tell_truth(struct lib_record *r, struct lib_outcome *o, const struct
 }
 
 /* Each unit is half a worker's and half the aggregator's rounding; floats in residuals are rounded, too. */
-static void check_truth(struct lib_record *r, const struct lib_outcome *o, const struct saina_hdr *h)
+static void check_truth(struct lib_record *r, const struct lib_outcome *o, const struct saina_hdr *h,
+			const int32_t *sum)
 {
-	const int32_t *sum = (const void *)(h + 1);
 	double units = ldexp(__builtin_popcountll(h->mask) * 1.5, -h->exponent);
 
 	for (int j = 0; o->known && h->exponent != SAINA_EXPONENT_NAN && j < PAYLOAD; j++)
@@ -239,23 +239,25 @@ void record_result(struct lib_record *r, const struct saina_hdr *h)
 {
 	size_t a = at(r, h->round, h->segment);
 	struct lib_outcome *o = &r->outcome[a];
+	int32_t sum[PAYLOAD];
 	bool mixed = false;
 
+	memcpy(sum, h + 1, sizeof(sum));	/* the frame is not aligned for them */
 	if (coarsest(r, a, h->mask, &mixed) != h->exponent)
 		record_broken(r, "round %u segment %u has not the coarsest exponent", h->round, h->segment);
-	if (!sum_is_right(r, a, h, mixed))
+	if (!sum_is_right(r, a, h, sum, mixed))
 		record_broken(r, "the sum of round %u segment %u is wrong", h->round, h->segment);
-	if (o->mask && (o->mask != h->mask || o->exponent != h->exponent || memcmp(o->sum, h + 1, sizeof(o->sum))))
+	if (o->mask && (o->mask != h->mask || o->exponent != h->exponent || memcmp(o->sum, sum, sizeof(sum))))
 		record_broken(r, "two results of round %u segment %u", h->round, h->segment);
 	if (!o->mask) {
 		tell_truth(r, o, h);
-		check_truth(r, o, h);
+		check_truth(r, o, h, sum);
 		r->mixed += mixed && h->exponent != SAINA_EXPONENT_NAN;
 		r->nan += h->exponent == SAINA_EXPONENT_NAN;
 	}
 	o->mask = h->mask;
 	o->exponent = h->exponent;
-	memcpy(o->sum, h + 1, sizeof(o->sum));
+	memcpy(o->sum, sum, sizeof(sum));
 }
 
 static bool means_are_right(const struct lib_outcome *o, const float *got)
