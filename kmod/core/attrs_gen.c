@@ -71,7 +71,7 @@ static const struct saina_attr job_attrs[] = {
 	ROW(job, SAINA_A_JOB_POLICY_CANCEL, U8, policy_cancel, "policy-cancel"),
 	ROW(job, SAINA_A_JOB_K_SET, U8, k_set, "k-set"),
 	ROW(job, SAINA_A_JOB_CONTROLLER, U8, controller, "controller"),
-	ROW(job, SAINA_A_JOB_BY_REFERENCE, U8, by_reference, "by-reference"),
+	ROW(job, SAINA_A_JOB_BY_REFERENCE, U8, by_reference, "by-reference", .min = 0, .max = 2),
 	ROW(job, SAINA_A_JOB_REFERENCE, STRING, reference, "reference"),
 	ROW(job, SAINA_A_JOB_ELEMENTS_AUTO, U8, elements_auto, "elements-auto"),
 	ROW(job, SAINA_A_JOB_TROUBLE, STRING, trouble, "trouble"),
@@ -188,6 +188,9 @@ _Static_assert(SAINA_ELEM_INT32 == 1, "elem-type: int32");
 _Static_assert(SAINA_ELEM_FLOAT32 == 2, "elem-type: float32");
 _Static_assert(SAINA_ELEM_BFLOAT16 == 3, "elem-type: bfloat16");
 _Static_assert(SAINA_ELEM_INT16 == 4, "elem-type: int16");
+_Static_assert(SAINA_REFERENCE_NO == 0, "reference: no");
+_Static_assert(SAINA_REFERENCE_ALLOWED == 1, "reference: allowed");
+_Static_assert(SAINA_REFERENCE_ONLY == 2, "reference: only");
 _Static_assert(SAINA_POLICY_BSP == 1, "policy-mode: bsp");
 _Static_assert(SAINA_POLICY_FASTEST == 2, "policy-mode: fastest");
 _Static_assert(SAINA_POLICY_SFCD == 3, "policy-mode: sfcd");

@@ -119,10 +119,6 @@ int saina_job_reference(struct saina_job *job, const struct saina_job_attrs *req
 {
 	if (!SAINA_HAS(req, SAINA_A_JOB_BY_REFERENCE))
 		return 0;
-	if (req->by_reference > SAINA_REFERENCE_ONLY)
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_BY_REFERENCE,
-				    "by-reference: %u: must be 0, 1 or 2 (only)",
-				    req->by_reference);
 	if (req->by_reference && !SAINA_ELEM_IS_INT(job->elem))
 		return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_BY_REFERENCE,
 				    "by-reference: only jobs of int32 and int16 can share memory with "

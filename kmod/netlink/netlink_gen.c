@@ -11,6 +11,7 @@
 #include <uapi/linux/saina.h>
 #include <saina/proto.h>
 #include <saina/proto.h>
+#include <saina/proto.h>
 #include <saina/bpf.h>
 #include <saina/bpf.h>
 #include <saina/bpf.h>
@@ -50,7 +51,7 @@ static const struct nla_policy saina_job_new_nl_policy[SAINA_A_JOB_ELEMENTS_AUTO
 	[SAINA_A_JOB_TOKEN] = { .type = NLA_NUL_STRING, .len = 32, },
 	[SAINA_A_JOB_HEARTBEAT_MS] = { .type = NLA_U16, },
 	[SAINA_A_JOB_DEAD_MS] = { .type = NLA_U16, },
-	[SAINA_A_JOB_BY_REFERENCE] = { .type = NLA_U8, },
+	[SAINA_A_JOB_BY_REFERENCE] = NLA_POLICY_MAX(NLA_U8, 2),
 	[SAINA_A_JOB_ELEMENTS_AUTO] = { .type = NLA_U8, },
 };
 

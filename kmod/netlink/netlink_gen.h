@@ -12,6 +12,7 @@
 #include <uapi/linux/saina.h>
 #include <saina/proto.h>
 #include <saina/proto.h>
+#include <saina/proto.h>
 #include <saina/bpf.h>
 #include <saina/bpf.h>
 #include <saina/bpf.h>

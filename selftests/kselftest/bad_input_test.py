@@ -79,8 +79,8 @@ NEEDED = {
 BAD = {
     "job.id": [256, 65535], "job.elements": [0, 1 << 40, (1 << 64) - 1], "job.workers": [0, 65, 255],
     "job.payload": [0, 1, 63, 257, 65535], "job.pool": [0, 3, 8192, (1 << 32) - 1],
-    "job.ring": [0, 1, 3, 128, (1 << 32) - 1], "job.elem-type": [0, 5, 255], "job.exponent": [-1 << 31, -128, -105, 111, 128],
-    "job.heartbeat-ms": [0, 9, 60001, 65535], "job.dead-ms": [0, 1, 100], "job.state": [0, 4, 255],
+    "job.ring": [0, 1, 3, 128, (1 << 32) - 1], "job.exponent": [-1 << 31, -128, -105, 111, 128],
+    "job.heartbeat-ms": [0, 9, 60001, 65535], "job.dead-ms": [0, 1, 100],
     "job.policy": [{}, {"k": 1}, {"mode": 1, "k": 1}, {"mode": 2}, {"mode": 2, "k": 0}, {"mode": 2, "k": 4},
                    {"mode": 2, "k": 1, "stride": 2}, {"mode": 3, "s-th": 1001}, {"mode": 3, "stride": 3},
                    {"mode": 3, "k": 1, "k-min": 2}, {"mode": 3, "k": 3, "k-max": 2}, {"mode": 3, "flags": 1, "stride": 64},
@@ -100,13 +100,18 @@ BAD = {
                      ((), (0, 1), (0, 0, 0), (0, 1, 2), (0, 1, 0, 0), (0, 1, 254), (0, 1, 64)))],
     "job.name": ["", "12", "a b", "a/b", "%s", "a:"],
     "job.policy-from": [(1 << 32) - 1], "job.policy-on": [0, 1, 1 << 31], "job.policy-cancel": [1],
-    "job.k-set": [0, 3, 255], "job.by-reference": [2, 255], "job.elements-auto": [2, 255],
-    "worker.job-id": [256, 65535], "worker.id": [3, 64, 255], "worker.state": [0, 5, 255],
+    "job.k-set": [0, 3, 255], "job.elements-auto": [2, 255],
+    "worker.job-id": [256, 65535], "worker.id": [3, 64, 255], "worker.state": [0],
     "worker.ifindex": [0, 1 << 31, (1 << 32) - 1], "worker.ip": [0],
     "worker.mac": [bytes(6), b"\1\0\0\0\0\1", b"\xff" * 6], "worker.udp-port": [0], "worker.session": [0],
     "worker.relay": [2, 255], "worker.round": [(1 << 32) - 1], "worker.job-name": ["", "zz"],
     "limits.jobs": [0, 257, (1 << 32) - 1], "limits.memory-job": [0], "limits.memory": [0, 1],
 }
+# Nor may it have what an enumeration of the spec has no entry for.
+for space, of_space in Spec.sets.items():
+    for a in of_space:
+        if values := Spec.values(a):
+            BAD.setdefault(f"{space}.{a['name']}", []).extend({*range(256)} - values)
 # Every value of these means something.
 ANY = {"job.token", "job.controller", "worker.name", "worker.late", "worker.elements"}
 # What a good request need not have, because it goes with others only.

@@ -83,6 +83,12 @@ class Spec:
         o = cls.ops[op]
         return cls.set_of(o["notify"]) if "notify" in o else o["attribute-set"]
 
+    @staticmethod
+    def values(a):
+        """The values of an attribute that is an enumeration."""
+        d = next((d for d in SPEC["definitions"] if d["type"] == "enum" and d["name"] == a.get("enum")), None)
+        return d and {*range(d.get("value-start", 0), d.get("value-start", 0) + len(d["entries"]))}
+
     @classmethod
     def takes(cls, op, how):
         """Names of the attributes that a request has, None if there is no such."""
