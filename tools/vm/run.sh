@@ -97,8 +97,8 @@ start_qemu() {
 		-device virtio-serial-pci
 	)
 	for tap in "${taps[@]}"; do
-		arg+=(-netdev "tap,id=net$n,ifname=$tap,script=no,downscript=no"
-			-device "virtio-net-pci,netdev=net$n,mac=$(random_mac)")
+		arg+=(-netdev "tap,id=net$n,ifname=${tap%%,*},script=no,downscript=no"
+			-device "virtio-net-pci,netdev=net$n,mac=$(random_mac)${tap#"${tap%%,*}"}")
 		n=$((n + 1))
 	done
 	if [ "$limit" -gt 0 ]; then
