@@ -143,8 +143,8 @@ static bool run(struct late *l, int cpu, uint32_t round, bool with_result)
 
 static void check_late(int cpu, uint32_t *round, bool with_result)
 {
-	const struct saina_hdr *h;
-	const int32_t *sum;
+	int32_t sum[ELEMS];
+	struct saina_hdr h;
 	struct late l;
 	int tries = 0;
 	bool right;
@@ -155,24 +155,24 @@ static void check_late(int cpu, uint32_t *round, bool with_result)
 		*round += 3;
 	}
 	grad(1, *round + 2, 0, (uint8_t[FRAME_MAX]){});
-	h = (const void *)(l.out + FRAME_HDR);
-	sum = (const void *)(l.out + FRAME_PAYLOAD);
-	right = tries < TRIES && l.verdict == XDP_REDIRECT && h->round == *round && h->segment == 1;
+	memcpy(&h, l.out + FRAME_HDR, sizeof(h));
+	memcpy(sum, l.out + FRAME_PAYLOAD, sizeof(sum));
+	right = tries < TRIES && l.verdict == XDP_REDIRECT && h.round == *round && h.segment == 1;
 	*round += 3;
 	if (!with_result) {
-		tap_ok(right && h->type == SAINA_MSG_STALE,
+		tap_ok(right && h.type == SAINA_MSG_STALE,
 		       "window: a late gradient of a segment without a result gets STALE (got type "
 		       "%u)",
-		       h->type);
+		       h.type);
 		return;
 	}
-	right &= h->type == SAINA_MSG_RESULT && h->mask == 3 && h->flags & SAINA_F_LATE;
+	right &= h.type == SAINA_MSG_RESULT && h.mask == 3 && h.flags & SAINA_F_LATE;
 	for (int i = 0; i < ELEMS && right; i++)
 		right = sum[i] == 1 + 2;
 	tap_ok(right,
 	       "window: a late gradient gets the result that was made after it left the slot's "
 	       "lock (got type %u)",
-	       h->type);
+	       h.type);
 }
 
 /* The program is window.bpf.o, unless SAINA_BPF_OBJECT names another build of it. */
