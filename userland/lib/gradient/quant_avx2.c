@@ -25,6 +25,7 @@ AVX2 static uint32_t largest_avx2(const float *g, const float *res, size_t n)
 	for (i = 0; i + 8 <= n; i += 8) {
 		__m256i b = _mm256_castps_si256(contribution(g, res, i));
 
+		quant_prefetch(g + i);
 		max = _mm256_max_epu32(max, _mm256_and_si256(b, magnitude));
 	}
 	rest = saina_quant_scalar.largest(g + i, res ? res + i : NULL, n - i);
@@ -54,6 +55,8 @@ AVX2 static void decode_scaled_avx2(float *out, const void *sum, size_t n, float
 	for (size_t i = 0; i + 8 <= n; i += 8) {
 		__m256i s = _mm256_loadu_si256((const __m256i *)((const char *)sum + 4 * i));
 
+		quant_prefetch((const char *)sum + 4 * i);
+		quant_prefetch(out + i);
 		_mm256_storeu_ps(out + i, _mm256_mul_ps(_mm256_cvtepi32_ps(s), by));
 	}
 }
@@ -74,6 +77,8 @@ AVX2 static void decode_avx2(float *out, const void *sum, size_t n, int e, unsig
 		__m256d lo = _mm256_cvtepi32_pd(_mm256_castsi256_si128(s));
 		__m256d hi = _mm256_cvtepi32_pd(_mm256_extracti128_si256(s, 1));
 
+		quant_prefetch((const char *)sum + 4 * i);
+		quant_prefetch(out + i);
 		lo = _mm256_mul_pd(lo, scale);
 		hi = _mm256_mul_pd(hi, scale);
 		if (div != 1) {

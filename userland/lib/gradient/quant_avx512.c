@@ -65,8 +65,10 @@ AVX512 static uint32_t largest_avx512(const float *g, const float *res, size_t n
 	__m512i max = _mm512_setzero_si512();
 	size_t i;
 
-	for (i = 0; i + LANES <= n; i += LANES)
+	for (i = 0; i + LANES <= n; i += LANES) {
+		quant_prefetch(g + i);
 		max = largest(g, res, i, WHOLE, max);
+	}
 	if (i < n)
 		max = largest(g, res, i, lanes(n - i), max);
 	return _mm512_reduce_max_epu32(max);
@@ -121,15 +123,21 @@ AVX512 static void decode_avx512(float *out, const void *sum, size_t n, int e, u
 	if (quant_is_shift(e, div, &shift)) {
 		const __m512 by = _mm512_set1_ps(quant_power(-shift));
 
-		for (i = 0; i + LANES <= n; i += LANES)
+		for (i = 0; i + LANES <= n; i += LANES) {
+			quant_prefetch((const char *)sum + 4 * i);
+			quant_prefetch(out + i);
 			decode_shift(out, sum, i, WHOLE, by);
+		}
 		if (i < n)
 			decode_shift(out, sum, i, lanes(n - i), by);
 	} else {
 		const __m512d by = _mm512_set1_pd(quant_power(-e)), d = _mm512_set1_pd(div);
 
-		for (i = 0; i + LANES <= n; i += LANES)
+		for (i = 0; i + LANES <= n; i += LANES) {
+			quant_prefetch((const char *)sum + 4 * i);
+			quant_prefetch(out + i);
 			decode_divide(out, sum, i, WHOLE, by, d);
+		}
 		if (i < n)
 			decode_divide(out, sum, i, lanes(n - i), by, d);
 	}
