@@ -184,59 +184,30 @@ struct {
 	});
 } saina_wcount SEC(".maps");
 
-/* The value size of an inner map is fixed, so each payload size has its own
- * pair of outer maps.
- */
-#define SAINA_SLOT_MAPS(E)						\
-struct {								\
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);			\
-	__uint(max_entries, SAINA_JOBS_MAX);				\
-	__type(key, __u32);						\
-	__array(values, struct {					\
-		__uint(type, BPF_MAP_TYPE_ARRAY);			\
-		__uint(map_flags, BPF_F_INNER_MAP);			\
-		__uint(max_entries, 1);					\
-		__uint(key_size, sizeof(__u32));			\
-		__uint(value_size, sizeof(struct saina_slot_##E));	\
-	});								\
-} saina_hot_##E SEC(".maps"), saina_ring_##E SEC(".maps");
-SAINA_ELEMS_LIST(SAINA_SLOT_MAPS)
-
-/* Parameter server with groups: a view for each group of a job. */
-#define SAINA_VIEW_MAP(E)						\
-struct {								\
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);			\
-	__uint(max_entries, SAINA_JOBS_MAX * SAINA_WORKERS_MAX);	\
-	__type(key, __u32);						\
-	__array(values, struct {					\
-		__uint(type, BPF_MAP_TYPE_ARRAY);			\
-		__uint(map_flags, BPF_F_INNER_MAP);			\
-		__uint(max_entries, 1);					\
-		__uint(key_size, sizeof(__u32));			\
-		__uint(value_size, sizeof(struct saina_slot_##E));	\
-	});								\
-} saina_view_##E SEC(".maps");
-SAINA_ELEMS_LIST(SAINA_VIEW_MAP)
-
-/* Mapped by workers. */
-#define SAINA_SHM_MAPS(NAME, ENTRIES)					\
+/* The value size of an inner map is fixed, so each payload size has its own outer maps. */
+#define SAINA_SIZED_MAP(NAME, ENTRIES, VALUE, FLAGS)			\
 struct {								\
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);			\
 	__uint(max_entries, ENTRIES);					\
 	__type(key, __u32);						\
 	__array(values, struct {					\
 		__uint(type, BPF_MAP_TYPE_ARRAY);			\
-		__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);	\
+		__uint(map_flags, BPF_F_INNER_MAP | (FLAGS));		\
 		__uint(max_entries, 1);					\
 		__uint(key_size, sizeof(__u32));			\
-		__uint(value_size, sizeof(struct NAME));		\
+		__uint(value_size, sizeof(struct VALUE));		\
 	});								\
 } NAME SEC(".maps");
-#define SAINA_INPUTS		(SAINA_JOBS_MAX * SAINA_WORKERS_MAX)
-#define SAINA_INPUT_MAP(E)	SAINA_SHM_MAPS(saina_input_##E, SAINA_INPUTS)
-#define SAINA_OUTPUT_MAP(E)	SAINA_SHM_MAPS(saina_output_##E, SAINA_JOBS_MAX)
-SAINA_ELEMS_LIST(SAINA_INPUT_MAP)
-SAINA_ELEMS_LIST(SAINA_OUTPUT_MAP)
+/*
+ * Workers map the ring, and an input array each.  Parameter server with groups: a view for each
+ * group of a job.
+ */
+#define SAINA_SIZED_MAPS(E)								\
+SAINA_SIZED_MAP(saina_hot_##E, SAINA_JOBS_MAX, saina_slot_##E, 0)			\
+SAINA_SIZED_MAP(saina_ring_##E, SAINA_JOBS_MAX, saina_slot_##E, BPF_F_MMAPABLE)		\
+SAINA_SIZED_MAP(saina_view_##E, SAINA_JOBS_MAX * SAINA_WORKERS_MAX, saina_slot_##E, 0)	\
+SAINA_SIZED_MAP(saina_input_##E, SAINA_JOBS_MAX * SAINA_WORKERS_MAX, saina_input_##E, BPF_F_MMAPABLE)
+SAINA_ELEMS_LIST(SAINA_SIZED_MAPS)
 
 /* The ifb that copies to the job's ports, 0 if there is none. */
 static __always_inline __u32 map_fanout_ifb(__u32 job)

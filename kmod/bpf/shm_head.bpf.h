@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Heads of entries of shared memory (saina/shm.h): of a worker's input array, and of the job's
- * output array.
+ * Head of an entry of a worker's input array (saina/shm.h).
  * Documentation/datapath.rst section 8.3.
  */
 #ifndef SAINA_SHM_HEAD_BPF_H
@@ -37,26 +36,6 @@ static __always_inline bool shm_take_input(const struct saina_input_head *s, str
 	}
 	c->out.reason = SAINA_C_EXPONENT;
 	return exponent_is_valid(c->in.exponent);
-}
-
-/* Readers skip the entry until shm_publish().  Exchanges, for the order that readers rely on. */
-static __always_inline void shm_unpublish(struct saina_output_head *b)
-{
-	__sync_lock_test_and_set(&b->tag, 0);
-}
-
-static __always_inline void shm_publish(struct saina_output_head *b,
-					const struct saina_slot_meta *m)
-{
-	b->no_round = ~0u;
-	b->segment = m->segment;
-	b->mask = m->seen;
-	b->policy = m->policy;
-	b->k = m->k;
-	b->contributors = m->count;
-	b->exponent = m->exponent;
-	b->flags = m->flags;
-	__sync_lock_test_and_set(&b->tag, m->round + 1ull);
 }
 
 #endif /* SAINA_SHM_HEAD_BPF_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A segment of a DOORBELL or FETCH; included by shm.bpf.h once per size, hence no include guard.
- * As slot_run_ELEMS(), but the gradient is in the worker's input array and the result goes to the
- * output array, or after a FETCH that finds it to the input array, each behind a head.
+ * As slot_run_ELEMS(), but the gradient is in the worker's input array, behind a head, and the
+ * result is where it is kept for everybody: workers have mapped the ring.
  */
 #define SIZED(name)	CAT(name##_, ELEMS)
 
@@ -43,7 +43,6 @@ __noinline int SIZED(shm_run)(struct saina_ctx *c, const struct saina_job_conf *
 {
 	struct SLOT *h, *e;
 	struct INPUT *in;
-	struct OUTPUT *b;
 	int verdict;
 	__u32 key;	/* shared by all look-ups, to save stack */
 	void *map;
@@ -73,24 +72,16 @@ __noinline int SIZED(shm_run)(struct saina_ctx *c, const struct saina_job_conf *
 		return VERDICT_CONSUMED;
 	}
 	key = c->in.job;
-	map = bpf_map_lookup_elem(&OUTPUT, &key);
-	if (!map)
-		return VERDICT_DROP;
-	key = (c->in.round & (SAINA_OUTPUT_ROUNDS - 1)) * conf->segments + c->in.segment;
-	b = bpf_map_lookup_elem(map, &key);
-	if (!b)
-		return VERDICT_DROP;
-	c->out.reason = SAINA_C_INTERNAL;
-	key = c->in.job;
 	map = bpf_map_lookup_elem(&RING, &key);
 	if (!map)
 		return VERDICT_DROP;
+	c->out.reason = SAINA_C_INTERNAL;
 	key = (c->in.round & (conf->ring - 1)) * conf->segments + c->in.segment;
 	e = bpf_map_lookup_elem(map, &key);
 	if (!e)
 		return VERDICT_DROP;
 
-	verdict = SIZED(slot_enter)(c, conf, h, e, (void *)in, (void *)b);
+	verdict = SIZED(slot_enter)(c, conf, h, e, (void *)in, (void *)e);
 	if (verdict == VERDICT_RESULT_ALL)
 		SIZED(slot_finished)(c, conf, e);
 	return verdict;

@@ -15,7 +15,6 @@
 #define RING		CAT(saina_ring_, ELEMS)
 #define VIEW		CAT(saina_view_, ELEMS)
 #define INPUT		CAT(saina_input_, ELEMS)
-#define OUTPUT		CAT(saina_output_, ELEMS)
 
 #define SHM_HEAD_LEN	64	/* bytes before a payload: where shared memory has a head */
 
@@ -25,10 +24,7 @@ struct payload_##name {					\
 	__s32	v[words];				\
 };							\
 struct buffer_##name {					\
-	union {						\
-		struct saina_input_head input;		\
-		struct saina_output_head output;	\
-	};						\
+	struct saina_input_head input;			\
 	__s32	v[words];				\
 };							\
 SAINA_ASSERT(offsetof(struct buffer_##name, v) == SHM_HEAD_LEN, "SHM_HEAD_LEN");

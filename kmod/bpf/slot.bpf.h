@@ -266,6 +266,30 @@ static __always_inline int slot_decide(struct saina_ctx *c, struct saina_slot_me
 	return SLOT_DO_READ;
 }
 
+/*
+ * Workers may have mapped the ring (saina/shm.h): they take nothing from an entry from here on,
+ * until it is DONE again.  Exchanges, for the order that they rely on: of @state and what shares
+ * its word.
+ */
+static __always_inline void slot_unpublish(struct saina_slot_meta *e)
+{
+	__sync_lock_test_and_set((__u32 *)&e->state, SAINA_SLOT_EMPTY);
+}
+
+static __always_inline void slot_publish(struct saina_slot_meta *e, const struct saina_slot_meta *h)
+{
+	const __u64 *from = (const __u64 *)h;
+	__u32 state = *(const __u32 *)&h->state;
+	__u64 *to = (__u64 *)e;
+
+	to[0] = from[0];
+	e->policy = h->policy;
+#pragma unroll
+	for (int i = 2; i < 8; i++)
+		to[i] = from[i];
+	__sync_lock_test_and_set((__u32 *)&e->state, state);
+}
+
 /* The result is made; @csum: of its payload, not folded. */
 static __always_inline void slot_done(struct saina_ctx *c, struct saina_slot_meta *h,
 				      struct saina_slot_meta *e, const struct saina_counted *cnt,
@@ -275,7 +299,7 @@ static __always_inline void slot_done(struct saina_ctx *c, struct saina_slot_met
 		h->flags |= SAINA_F_DEGRADED;
 	h->csum = csum_fold64(csum);
 	h->state = SAINA_SLOT_DONE;
-	*e = *h;
+	slot_publish(e, h);
 	slot_fill_result(&c->out, h);
 	c->out.last = cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)];
 	c->out.verdict = VERDICT_RESULT_ALL;

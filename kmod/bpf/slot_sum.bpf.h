@@ -263,7 +263,6 @@ __noinline int SIZED(slot_ask_reply)(struct saina_ctx *c, const struct saina_job
 __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT *e,
 				struct SIZED(buffer) *in, struct SIZED(buffer) *out)
 {
-	struct SIZED(buffer) *to = out;
 	struct saina_slot_lock *lk;
 	struct saina_counted *cnt;
 	bool done = true;
@@ -296,8 +295,8 @@ __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT
 		action = slot_decide(c, &h->meta, &e->meta, cnt);
 	}
 	action = through_memory(&c->latch.action, action);
-	if (BY_DOORBELL(c) && action >= SLOT_DO_FINISH)
-		shm_unpublish(&out->output);
+	if (action >= SLOT_DO_FINISH)
+		slot_unpublish(&e->meta);
 	switch (action) {
 #ifndef ELEMS_HALVED
 	case SLOT_DO_STORE:
@@ -323,25 +322,14 @@ __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT
 		break;
 	case SLOT_DO_READ:
 		done = false;
-		if (BY_DOORBELL(c) && c->in.pull)
-			to = in;
-		/* results made from frames are not in the output array yet */
-		else if (BY_DOORBELL(c) && out->output.tag >= c->in.round + 1ull)
-			break;
-		if (BY_DOORBELL(c))
-			shm_unpublish(&to->output);
-		SIZED(copy)(to->v, e->sum);
-		if (BY_DOORBELL(c))
-			shm_publish(&to->output, &e->meta);
+		if (!BY_DOORBELL(c))
+			SIZED(copy)(out->v, e->sum);
 		break;
 	default:
 		done = false;
 	}
-	if (done) {
+	if (done)
 		slot_done(c, &h->meta, &e->meta, cnt, csum);
-		if (BY_DOORBELL(c))
-			shm_publish(&out->output, &h->meta);
-	}
 	bpf_spin_unlock(&lk->lock);
 	return c->out.verdict;
 }
@@ -404,12 +392,9 @@ __noinline int SIZED(slot_mixed)(struct saina_ctx *c, struct SLOT *h, struct SLO
 	}
 	/* a separate pass: two loops that add and finish are too many for the verifier */
 	if (*(volatile __u32 *)&c->latch.action == SLOT_DO_FINISH_ADD) {
-		if (BY_DOORBELL(c))
-			shm_unpublish(&out->output);
+		slot_unpublish(&e->meta);
 		csum = SIZED(finish)(h->sum, e->sum, out->v);
 		slot_done(c, &h->meta, &e->meta, cnt, csum);
-		if (BY_DOORBELL(c))
-			shm_publish(&out->output, &h->meta);
 	}
 	bpf_spin_unlock(&lk->lock);
 	return c->out.verdict;

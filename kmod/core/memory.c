@@ -26,20 +26,17 @@ __u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring)
 
 /**
  * saina_core_memory_shared() - bytes of map memory that a job by reference takes beyond that
- * @segments: of the gradient
- * @payload: elements of one of them
+ * @payload: elements of a segment
  * @pool: hot slots
  * @workers: of the job
  *
- * An input array for each worker, and the output array.
+ * An input array for each worker.
  *
  * Return: bytes
  */
-__u64 saina_core_memory_shared(__u32 segments, __u32 payload, __u32 pool, __u32 workers)
+__u64 saina_core_memory_shared(__u32 payload, __u32 pool, __u32 workers)
 {
-	__u64 entry = sizeof(struct saina_input_head) + 4ull * payload;
-
-	return entry * ((__u64)pool * workers + (__u64)segments * SAINA_OUTPUT_ROUNDS);
+	return (sizeof(struct saina_input_head) + 4ull * payload) * pool * workers;
 }
 
 /**
@@ -67,8 +64,7 @@ void saina_job_memory(struct saina_job *job)
 		return;
 	job->memory = saina_core_memory(elements, job->payload, job->pool, job->ring);
 	if (job->by_reference)
-		job->memory += saina_core_memory_shared(job->segments, job->payload, job->pool,
-							job->workers);
+		job->memory += saina_core_memory_shared(job->payload, job->pool, job->workers);
 	job->memory += saina_core_memory_views(job->segments, job->payload,
 					       job->policy.groups > job->next.groups ?
 						       job->policy.groups : job->next.groups);

@@ -26,14 +26,6 @@ struct harness_shm {
 	size_t input_len, output_len;
 };
 
-#define HARNESS_BEFORES	64	/* messages in a frame */
-
-/* During a frame with a FETCH the oracle has a copy of the worker's input array. */
-struct harness_before {
-	uint8_t **input;	/* where the oracle has the copy */
-	uint8_t *mapped;	/* the array itself */
-};
-
 struct harness;
 
 /* Who keeps the jobs, if the harness does not write the maps itself. */
@@ -79,8 +71,6 @@ struct harness {
 	struct saina_counters *base;	/* [job][worker]: when the job's generation began */
 	uint64_t packets;		/* run so far */
 	struct harness_shm *shm;	/* [job] */
-	struct harness_before before[HARNESS_BEFORES];
-	unsigned int befores;
 	char diff[2048];		/* the differences, in words */
 };
 

@@ -196,11 +196,9 @@ bool harness_batch(struct harness *r, const uint8_t *frame, unsigned int len, un
 		return true;
 	if (!forget_asked(r, frame, len, size))
 		return false;
-	harness_shm_before(r, frame, len, size);
 	if (test_run_tc(r, frame, len, size, ifindex))
 		return harness_differs(r, "BPF_PROG_TEST_RUN: %s (%u bytes)\n", strerror(errno), len);
 	oracle_batch(&r->o, frame, len, size, ifindex, &r->want);
-	harness_shm_after(r);
 	if (!compare(r, frame, len))
 		return false;
 	take_answers(r, size);
@@ -214,12 +212,10 @@ bool harness_packet(struct harness *r, const uint8_t *frame, unsigned int len, u
 	r->diff[0] = 0;
 	if (!forget_asked(r, frame, len, 0))
 		return false;
-	harness_shm_before(r, frame, len, 0);
 	if (test_run(r, frame, len, ifindex))
 		return harness_differs(r, "BPF_PROG_TEST_RUN: %s\n", strerror(errno));
 	r->o.linear = r->linear && !r->no_linear ? r->linear : FRAME_LINEAR;
 	oracle_packet(&r->o, frame, len, ifindex, &r->want);
-	harness_shm_after(r);
 	if (!compare(r, frame, len))
 		return false;
 	take_answers(r, 0);

@@ -197,7 +197,7 @@ static bool same_ring(struct harness *r, unsigned int job)
 
 static bool same_output(struct harness *r, unsigned int job)
 {
-	for (uint32_t i = 0; i < SAINA_OUTPUT_ROUNDS; i++)
+	for (uint32_t i = 0; i < r->o.job[job].conf.ring; i++)
 		for (uint32_t s = 0; s < r->o.job[job].conf.segments; s++)
 			if (!harness_check_output(r, job, i, s))
 				return false;

@@ -114,7 +114,7 @@ static bool answer(const struct job *j, uint32_t round, uint32_t segment, struct
 	b = harness_shm_output(&harness, j->conf.job, round, segment);
 	*r = (struct result){ b->exponent, b->flags, b->mask, {} };
 	memcpy(r->v, b + 1, sizeof(r->v));
-	return b->tag == round + 1ull;
+	return b->state == SAINA_OUTPUT_VALID && b->round == round;
 }
 
 static bool is_result(const struct job *j, uint32_t round, uint64_t mask, int exponent, int32_t value)

@@ -21,17 +21,12 @@ static bool deliver_completion(struct sim *w, struct sim_job *j, const struct sa
 
 		if (!(doorbell->done >> i & 1))
 			continue;
-		if (!harness_check_output(w->harness, h->job, h->round, segment) ||
-		    (h->worker != 0xff &&
-		     !harness_check_fetched(w->harness, h->job, h->worker, h->round, segment))) {
+		if (!harness_check_output(w->harness, h->job, h->round, segment)) {
 			snprintf(w->error, sizeof(w->error), "%.500s", w->harness->diff);
 			return false;
 		}
-		b = h->worker == 0xff ? NULL :
-		    harness_shm_fetched(w->harness, h->job, h->worker, h->round, segment);
-		if (!b)
-			b = harness_shm_output(w->harness, h->job, h->round, segment);
-		if (!b || b->tag != h->round + 1ull)
+		b = harness_shm_output(w->harness, h->job, h->round, segment);
+		if (!b || b->state != SAINA_OUTPUT_VALID || b->round != h->round)
 			continue;
 		first = h->worker == 0xff && !ledger_has(&j->ledger, h->round, segment);
 		r.type = SAINA_MSG_RESULT;

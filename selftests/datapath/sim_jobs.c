@@ -161,7 +161,7 @@ static int death_or_birth(struct sim *w, struct sim_job *j)
 		c->active |= 1ull << i;
 		c->worker[i].session = ++j->sessions;
 		worker_begin(w, j, i);
-		if (w->harness->o.job[c->job].output && rng_chance(&w->rng, 50))
+		if (w->harness->shm[c->job].output && rng_chance(&w->rng, 50))
 			return harness_shm_set(w->harness, c->job, i, true);
 	}
 	return 0;

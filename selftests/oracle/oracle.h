@@ -42,8 +42,6 @@ struct oracle_slot {
  * @arrival: arrivals of each worker; times are not modelled
  * @sums: memory of all the sums above
  * @input: shared memory: each worker's array, entries of 64 + 4 * payload bytes; NULL: none
- * @fetched: shared memory: [worker][segment mod pool]: what the last FETCH put into the input array
- * @output: shared memory: [round & 1][segment]; NULL: none
  * @wcount: counters of each worker
  * @event_seen: of the last STALE event of each worker, and (last entry) of the last DEGRADED one
  */
@@ -60,19 +58,10 @@ struct oracle_job {
 	struct saina_arrival arrival[SAINA_WORKERS_MAX];
 	int32_t *sums;
 	uint8_t *input[SAINA_WORKERS_MAX];
-	struct oracle_output *fetched[SAINA_WORKERS_MAX];
-	struct oracle_output *output;
 	struct saina_counters wcount[SAINA_WORKERS_MAX];
 	struct oracle_event_seen {
 		uint32_t generation, next;	/* 1 + the newest round */
 	} event_seen[SAINA_WORKERS_MAX + 1];
-};
-
-/* A result in shared memory. */
-struct oracle_output {
-	uint64_t tag;
-	struct saina_slot_meta meta;
-	int32_t *sum;
 };
 
 struct oracle_join_src {
@@ -140,8 +129,6 @@ void oracle_batch(struct oracle *o, const uint8_t *frame, unsigned int len, unsi
 
 /* Shared memory: the input array of worker @w is at @input from now on; NULL: it has none. */
 void oracle_input_set(struct oracle *o, unsigned int job, unsigned int w, uint8_t *input);
-/* Shared memory: a new output array, all empty. */
-void oracle_output_reset(struct oracle *o, unsigned int job);
 
 void oracle_events_clear(struct oracle *o);
 

@@ -251,24 +251,23 @@ static void test_doorbell(void)
 	struct saina_policy p = { .seq = 1, .mode = SAINA_POLICY_BSP, .late = 1 };
 	static uint64_t input[(sizeof(struct saina_input_head) + 4 * E) * 4 / 8];
 	struct saina_job_conf c;
-	const struct oracle_output *b;
+	const struct oracle_slot *b;
 	bool ok;
 
 	job_make(&c, 2, 1, &p);
-	oracle_output_reset(&o, c.job);
 	oracle_input_set(&o, c.job, 0, (uint8_t *)input);
 	ok = ring_doorbell(&c, (uint8_t *)input, 0, 111, 1) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT;
 	ok &= ring_doorbell(&c, (uint8_t *)input, 0, -127, 1) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT;
 	tap_ok(ok && !o.job[3].rt.next_round, "by reference: an exponent out of range opens nothing");
 	send_msg_at(&c, SAINA_MSG_GRAD, 1, 0, 0, 9, 10);
 	ok = ring_doorbell(&c, (uint8_t *)input, 0, 7, 100) == ORACLE_REDIRECT && answer()->type == SAINA_MSG_COMPLETION;
-	b = &o.job[3].output[0];
-	tap_ok(ok && b->tag == 1 && b->meta.exponent == 7 && b->sum[0] == 103 && b->sum[E - 1] == 103 &&
+	b = &o.job[3].ring[0];
+	tap_ok(ok && b->meta.state == SAINA_SLOT_DONE && b->meta.exponent == 7 && b->sum[0] == 103 && b->sum[E - 1] == 103 &&
 	       counted(0, SAINA_C_COARSENED) == 1, "by reference: the exponent is the entry's");
 	send_msg_at(&c, SAINA_MSG_GRAD, 1, 1, 0, 9, 10);
 	ring_doorbell(&c, (uint8_t *)input, 1, SAINA_EXPONENT_NAN, 100);
-	b = &o.job[3].output[1];
-	tap_ok(b->tag == 2 && b->meta.exponent == SAINA_EXPONENT_NAN && !b->sum[0] && !b->sum[E - 1] &&
+	b = &o.job[3].ring[1];
+	tap_ok(b->meta.state == SAINA_SLOT_DONE && b->meta.round == 1 && b->meta.exponent == SAINA_EXPONENT_NAN && !b->sum[0] && !b->sum[E - 1] &&
 	       counted(0, SAINA_C_NONFINITE) == 1, "by reference: NaN");
 }
 

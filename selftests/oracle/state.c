@@ -12,14 +12,6 @@ void oracle_init(struct oracle *o, const struct saina_global *g)
 	o->linear = UINT_MAX;
 }
 
-static void results_free(struct oracle_output **p)
-{
-	if (*p)
-		free((*p)[0].sum);
-	free(*p);
-	*p = NULL;
-}
-
 static void job_free(struct oracle_job *j)
 {
 	free(j->hot);
@@ -28,9 +20,6 @@ static void job_free(struct oracle_job *j)
 	free(j->signs);
 	free(j->view);
 	free(j->sums);
-	results_free(&j->output);
-	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
-		results_free(&j->fetched[w]);
 	memset(j, 0, sizeof(*j));
 }
 
@@ -91,32 +80,9 @@ void oracle_job_remove(struct oracle *o, unsigned int job)
 	job_free(&o->job[job]);
 }
 
-/* @n empty entries instead of those at *@p. */
-static void results_reset(struct oracle_output **p, size_t n, size_t payload)
-{
-	int32_t *sums = zalloc(n * payload, sizeof(*sums));
-
-	results_free(p);
-	*p = zalloc(n, sizeof(**p));
-	for (size_t i = 0; i < n; i++)
-		(*p)[i].sum = sums + i * payload;
-}
-
-void oracle_output_reset(struct oracle *o, unsigned int job)
-{
-	const struct saina_job_conf *c = &o->job[job].conf;
-
-	results_reset(&o->job[job].output, (size_t)c->segments * SAINA_OUTPUT_ROUNDS, c->payload);
-}
-
 void oracle_input_set(struct oracle *o, unsigned int job, unsigned int w, uint8_t *input)
 {
-	const struct saina_job_conf *c = &o->job[job].conf;
-
 	o->job[job].input[w] = input;
-	results_free(&o->job[job].fetched[w]);
-	if (input)
-		results_reset(&o->job[job].fetched[w], c->pool, c->payload);
 }
 
 void oracle_events_clear(struct oracle *o)

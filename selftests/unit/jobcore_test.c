@@ -233,7 +233,7 @@ static void job_of_int16(void **state)
 	assert_int_equal(o->last.elem, SAINA_ELEM_INT16);
 	assert_int_equal(o->last.segments, 15);
 	assert_int_equal(job->memory,
-			 saina_core_memory(5001, 352, 16, 8) + saina_core_memory_shared(15, 352, 16, 4));
+			 saina_core_memory(5001, 352, 16, 8) + saina_core_memory_shared(352, 16, 4));
 
 	r = job_req("b", (2ull << 22) * 352 + 1, 4);
 	SAINA_PUT(&r, SAINA_A_JOB_ELEM_TYPE, elem_type, SAINA_ELEM_INT16);

@@ -14,6 +14,7 @@
 #define SEGMENTS (8 * CUT)
 #define POOL	 (BATCHES * CUT)
 #define SESSION	 77
+#define RING	 4
 #define ENTRY	 (sizeof(struct saina_input_head) + 4 * PAYLOAD)
 #define START	 (1000 * MSEC)
 
@@ -23,7 +24,7 @@ static struct {
 	struct saina_round r;
 	struct saina_req req;
 	uint8_t input[POOL * ENTRY];
-	uint8_t output[SAINA_OUTPUT_ROUNDS * SEGMENTS * ENTRY];
+	uint8_t output[RING * SEGMENTS * ENTRY];
 	int32_t gradient[SEGMENTS * PAYLOAD];
 	uint8_t out[65536];
 	size_t len;
@@ -36,12 +37,12 @@ static int begin(void **state)
 	s.job = (struct saina_job){
 		.id = 3, .session = SESSION, .worker = 0, .workers = 2, .elem = SAINA_ELEM_INT32,
 		.elements = SEGMENTS * PAYLOAD, .segments = SEGMENTS, .payload = PAYLOAD, .pool = POOL,
-		.ring = 4, .wire = 4 * PAYLOAD, .msglen = sizeof(struct saina_hdr) + 4 * PAYLOAD,
+		.ring = RING, .wire = 4 * PAYLOAD, .msglen = sizeof(struct saina_hdr) + 4 * PAYLOAD,
 		.per_batch = CUT, .heartbeat_ms = 500, .dead_ms = 5000, .by_reference = true,
 	};
 	s.shm = (struct saina_shm){
 		.fd = -1, .session = SESSION, .output_id = 1, .wanted_id = 1, .input = s.input,
-		.output = s.output, .entry = ENTRY, .segments = SEGMENTS, .pool = POOL,
+		.output = s.output, .entry = ENTRY, .segments = SEGMENTS, .ring = RING, .pool = POOL,
 	};
 	assert_int_equal(saina_round_init(&s.r, &s.job, BATCHES, BATCHES * CUT, 0), 0);
 	s.r.shm = &s.shm;
@@ -154,7 +155,7 @@ static void test_fetch(void **state)
 
 	saina_flow_next(&s.r.flow, 2, START);
 	saina_round_start(&s.r, &s.req, START);
-	*b = (struct saina_output_head){ .tag = 1, .segment = 1, .mask = 2, .contributors = 1, .k = 1 };
+	*b = (struct saina_output_head){ .state = SAINA_OUTPUT_VALID, .segment = 1, .mask = 2, .contributors = 1, .k = 1 };
 	assert_true(output(START) > 0);
 	h = message(0);
 	assert_int_equal(h->type, SAINA_MSG_FETCH);
@@ -162,11 +163,14 @@ static void test_fetch(void **state)
 	assert_int_equal(le64toh(((const struct saina_doorbell *)(h + 1))->posted), ((1 << CUT) - 1) & ~2);
 	assert_int_equal(s.r.stats.results, 1);
 	assert_true(s.r.stats.pulled >= CUT - 1);
-	/* that of segment 2 is in the input array, that of segment 3 is another segment's */
-	b = (void *)(s.input + 2 * ENTRY);
-	*b = (struct saina_output_head){ .tag = 1, .no_round = ~0u, .segment = 2, .mask = 2, .contributors = 1 };
-	b = (void *)(s.input + 3 * ENTRY);
-	*b = (struct saina_output_head){ .tag = 1, .no_round = ~0u, .segment = 3 + POOL, .mask = 2 };
+	/* that of segment 2 is there, those of 3 to 5 are another segment's, another round's, being written */
+	for (uint32_t i = 2; i <= 5; i++) {
+		b = (void *)(s.output + i * ENTRY);
+		*b = (struct saina_output_head){
+			.state = i == 5 ? 0 : SAINA_OUTPUT_VALID, .segment = i == 3 ? 9 : i,
+			.round = i == 4 ? RING : 0, .mask = 2, .contributors = 1,
+		};
+	}
 	complete(0, 0xff, START);
 	assert_int_equal(s.r.stats.results, 2);
 }
@@ -235,7 +239,7 @@ int main(void)
 			       test_question, begin, end),
 		statement_with("by reference: more doorbells than fit a batch leave in several",
 			       test_limit, begin, end),
-		statement_with("by reference: results that are in no array are fetched, those of other segments are not taken",
+		statement_with("by reference: results that are not there are fetched, those of others are not taken",
 			       test_fetch, begin, end),
 		statement_with("by reference only: nothing leaves before there is shared memory",
 			       test_only, begin, end),

@@ -34,7 +34,7 @@ static struct {
 	unsigned int n;
 	uint64_t now;
 	uint8_t input[SEGMENTS * ENTRY];
-	_Alignas(64) uint8_t output[SAINA_OUTPUT_ROUNDS * SEGMENTS * ENTRY];
+	_Alignas(64) uint8_t output[2 * SEGMENTS * ENTRY];
 } s;
 
 static int begin(void **state)
@@ -322,7 +322,8 @@ static void put_output(uint32_t segment, int exponent, int32_t sum, uint64_t mas
 	b->contributors = __builtin_popcountll(mask);
 	for (int i = 0; i < PAYLOAD; i++)
 		v[i] = sum;
-	b->tag = round + 1;
+	b->round = round;
+	b->state = SAINA_OUTPUT_VALID;
 }
 
 static void completion(void)
@@ -341,7 +342,7 @@ static void test_reference(void **state)
 	const struct saina_input_head *in = (void *)s.input;
 
 	s.shm = (struct saina_shm){ .fd = -1, .session = 77, .output_id = 1, .wanted_id = 1, .input = s.input,
-				      .output = s.output, .entry = ENTRY, .segments = SEGMENTS, .pool = 2 };
+				      .output = s.output, .entry = ENTRY, .segments = SEGMENTS, .ring = 2, .pool = 2 };
 	s.r.shm = &s.shm;
 	for (int i = 0; i < N; i++)
 		s.buf[i] = i == PAYLOAD ? NAN : 1;

@@ -10,14 +10,13 @@
  *   saina_rt        ARRAY[256]            J -> struct saina_job_rt
  *   saina_clock     ARRAY[256]            J -> struct saina_clock
  *   saina_hot_<E>   ARRAY_OF_MAPS[256]    J -> ARRAY[pool] of slots of E elements
- *   saina_ring_<E>  ARRAY_OF_MAPS[256]    J -> ARRAY[segments * ring] of the same
+ *   saina_ring_<E>  ARRAY_OF_MAPS[256]    J -> ARRAY[segments * ring] of the same, which workers
+ *                                         by reference have mapped to read
  *   saina_view_<E>  ARRAY_OF_MAPS[256 * 64] J * 64 + group -> ARRAY[segments] of the same: the
  *                                         parameters as the group sees them
  *   saina_arrival   ARRAY[256 * 64]       J * 64 + worker -> struct saina_arrival
  *   saina_input_<E> ARRAY_OF_MAPS[256 * 64] J * 64 + worker -> ARRAY[pool] of inputs of
  *                                         E elements, which the worker has mapped
- *   saina_output_<E> ARRAY_OF_MAPS[256]   J -> ARRAY[segments * SAINA_OUTPUT_ROUNDS] of results,
- *                                         which the workers have mapped to read
  *   saina_counted   ARRAY_OF_MAPS[256]    J -> ARRAY[segments] of struct saina_counted
  *   saina_signs     ARRAY_OF_MAPS[256]    J -> ARRAY[segments * sign words] of __u64
  *   saina_fanout    ARRAY_OF_MAPS[256]    J -> DEVMAP_HASH of the job's fast ports
@@ -52,7 +51,7 @@
  * Version of the maps' names, types, keys, values and sizes.  Any change takes the next
  * number.  Maps pinned under another number are neither opened nor read.
  */
-#define SAINA_LAYOUT		16
+#define SAINA_LAYOUT		17
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -400,12 +399,24 @@ SAINA_ELEMS_LIST(SAINA_SLOT_DECL)
 struct saina_input_##E {				\
 	struct saina_input_head head;			\
 	__s32	v[E];					\
-};							\
-struct saina_output_##E {				\
-	struct saina_output_head head;			\
-	__s32	sum[E];					\
 };
 SAINA_ELEMS_LIST(SAINA_SHM_DECL)
+
+/* Workers see a ring entry's head as struct saina_output_head. */
+#define SAINA_SHM_SAME(IN_SLOT, IN_OUTPUT)						\
+	SAINA_ASSERT(__builtin_offsetof(struct saina_slot_meta, IN_SLOT) ==		\
+			     __builtin_offsetof(struct saina_output_head, IN_OUTPUT),	\
+		     "saina_output_head: " #IN_OUTPUT)
+SAINA_SHM_SAME(round, round);
+SAINA_SHM_SAME(segment, segment);
+SAINA_SHM_SAME(state, state);
+SAINA_SHM_SAME(k, k);
+SAINA_SHM_SAME(count, contributors);
+SAINA_SHM_SAME(exponent, exponent);
+SAINA_SHM_SAME(policy, policy);
+SAINA_SHM_SAME(seen, mask);
+SAINA_SHM_SAME(flags, flags);
+SAINA_ASSERT(SAINA_SLOT_DONE == SAINA_OUTPUT_VALID, "SAINA_OUTPUT_VALID");
 
 struct saina_counted {
 	__u32	last[SAINA_WORKERS_MAX];	/* 1 + last round counted in, 0 never */

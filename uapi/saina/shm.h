@@ -8,10 +8,9 @@
  * connection.  If @error is 0, two maps come with it (SCM_RIGHTS), of this session only:
  *
  *	input array	entry s & (pool - 1): struct saina_input_head and the worker's gradient
- *			of segment s; after FETCH (saina/proto.h) struct saina_output_head and
- *			the sums.  Map it for writing; no other worker has it
- *	output array	entry (round & (SAINA_OUTPUT_ROUNDS - 1)) * segments + s: struct
- *			saina_output_head and the sums of segment s.  Map it read-only
+ *			of segment s.  Map it for writing; no other worker has it
+ *	output array	entry (round & (ring - 1)) * segments + s: struct saina_output_head and
+ *			the sums of segment s.  Map it read-only
  *
  * The worker may then send DOORBELL (saina/proto.h) instead of GRAD, as long as STATUS names
  * the output array that it has, and FETCH instead of PULL.
@@ -26,9 +25,7 @@
 #include <linux/types.h>
 #include "saina/proto.h"
 
-#define SAINA_SHM_VERSION	4
-
-#define SAINA_OUTPUT_ROUNDS	2	/* power of two */
+#define SAINA_SHM_VERSION	5
 
 /**
  * struct saina_input_head - head of an entry of a worker's input array; its gradient follows
@@ -47,31 +44,36 @@ struct saina_input_head {
 };
 SAINA_ASSERT(sizeof(struct saina_input_head) == 64, "saina_input_head is 64 bytes");
 
+#define SAINA_OUTPUT_VALID	2
+
 /**
  * struct saina_output_head - head of an entry of the output array; the sums follow
- * @tag: 1 + round; 0: empty, or being written.  Read it before and after the entry: the entry
- *	is valid if both are the same
- * @no_round: all ones, where a gradient has its round: what is here cannot be taken for one
- * @segment: of the result: entries of an input array serve several
- * @mask: of the result, as are all fields below
- * @policy: seq of its policy
+ * @round: of the result
+ * @segment: of the result
+ * @state: SAINA_OUTPUT_VALID: the entry holds a result.  Read it, and @round, before and after
+ *	the entry: what was read is that result if both are the same
  * @k: latched
  * @contributors: how many are in it
  * @exponent: block scale, as in a RESULT
+ * @policy: seq of its policy
+ * @mask: of the result
+ * @pad: of the data path
  * @flags: SAINA_F_*
- * @pad: 0
+ * @pad2: of the data path
  */
 struct saina_output_head {
-	__u64	tag;
-	__u32	no_round;
+	__u32	round;
 	__u32	segment;
-	__u64	mask;
-	__u32	policy;
+	__u8	state;
 	__u8	k;
 	__u8	contributors;
 	__s8	exponent;
+	__u32	policy;
+	__u64	mask;
+	__u64	pad[2];
+	__u32	pad1;
 	__u8	flags;
-	__u8	pad[32];
+	__u8	pad2[19];
 };
 SAINA_ASSERT(sizeof(struct saina_output_head) == 64, "saina_output_head is 64 bytes");
 
@@ -97,6 +99,7 @@ SAINA_ASSERT(sizeof(struct saina_shm_request) == 16, "saina_shm_request is 16 by
  * @error: 0, or an errno
  * @output: number of the output array, not 0
  * @segments: of the job: entries of the output array for each of its rounds
+ * @ring: rounds that the output array keeps; power of two
  * @pool: entries of the input array
  * @payload: elements of an entry
  * @text: why not, one sentence, zero terminated
@@ -105,10 +108,11 @@ struct saina_shm_reply {
 	__s32	error;
 	__u32	output;
 	__u32	segments;
+	__u32	ring;
 	__u32	pool;
 	__u32	payload;
 	char	text[SAINA_TEXT_LEN];
 };
-SAINA_ASSERT(sizeof(struct saina_shm_reply) == 180, "saina_shm_reply is 180 bytes");
+SAINA_ASSERT(sizeof(struct saina_shm_reply) == 184, "saina_shm_reply is 184 bytes");
 
 #endif /* _UAPI_SAINA_SHM_H */

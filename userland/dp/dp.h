@@ -71,12 +71,12 @@ int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
 
 /*
  * Shared memory (saina/shm.h).  Grants worker @w its input array, fd[0], and the job's ring
- * of results, fd[1]; created if they do not exist; the caller closes both.  @output_id: BPF
- * map id of the ring.  Another grant returns the same maps until saina_dp_shm_revoke().
+ * of results, fd[1], which user space can only read from then on; the caller closes both.
+ * @output_id: BPF map id of the ring.  Another grant returns the same maps until saina_dp_shm_revoke().
  */
 int saina_dp_shm_grant(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2],
 		       __u32 *output_id);
-/* Removes the array of worker @w and replaces the output ring by one it cannot read. */
+/* Removes the array of worker @w and replaces the ring by one it cannot read. */
 int saina_dp_shm_revoke(struct saina_dp *dp, __u16 job, unsigned int w);
 bool saina_dp_shm_is_granted(struct saina_dp *dp, __u16 job, unsigned int w);
 __u32 saina_dp_shm_output_id(struct saina_dp *dp, __u16 job);	/* 0: none */

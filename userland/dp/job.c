@@ -2,6 +2,7 @@
 /* The jobs of a handle: their maps, and finding them, also after a take-over. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "dp/priv.h"
 
@@ -24,7 +25,7 @@ static int outer_map(enum dp_job_map m, const struct saina_job_conf *c)
 	return job_map[m].outer + (job_map[m].sized ? dp_size_index(c->payload) : 0);
 }
 
-static int job_map_create(struct saina_dp *dp, const struct saina_job_conf *c, enum dp_job_map m)
+int dp_job_map_create(struct saina_dp *dp, const struct saina_job_conf *c, enum dp_job_map m)
 {
 	__u32 slot = sizeof(struct saina_slot_meta) + 4 * c->payload;
 	const struct {
@@ -32,7 +33,8 @@ static int job_map_create(struct saina_dp *dp, const struct saina_job_conf *c, e
 		__u32 value, entries, flags;
 	} spec[DP_JOB_MAPS] = {
 		[DP_JOB_HOT] = { BPF_MAP_TYPE_ARRAY, slot, c->pool, BPF_F_INNER_MAP },
-		[DP_JOB_RING] = { BPF_MAP_TYPE_ARRAY, slot, c->segments * c->ring, BPF_F_INNER_MAP },
+		[DP_JOB_RING] = { BPF_MAP_TYPE_ARRAY, slot, c->segments * c->ring,
+				  BPF_F_INNER_MAP | BPF_F_MMAPABLE },
 		[DP_JOB_COUNTED] = { BPF_MAP_TYPE_ARRAY, sizeof(struct saina_counted), c->segments,
 				     BPF_F_INNER_MAP },
 		[DP_JOB_SIGNS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u64), c->segments * c->sign_words,
@@ -56,16 +58,23 @@ void dp_job_maps_close(int maps[DP_JOB_MAPS])
 	}
 }
 
+int dp_ring_freeze(struct saina_dp *dp, const struct saina_job_conf *c, int fd)
+{
+	if (!bpf_map_freeze(fd))
+		return 0;
+	return dp_fail(dp, -errno, "cannot freeze the ring of job %u: %s", c->job, strerror(errno));
+}
+
 int dp_job_maps_create(struct saina_dp *dp, const struct saina_job_conf *c, int maps[DP_JOB_MAPS])
 {
 	int err = 0;
 
 	for (int m = 0; m < DP_JOB_MAPS; m++) {
-		maps[m] = err ? -1 : job_map_create(dp, c, m);
+		maps[m] = err ? -1 : dp_job_map_create(dp, c, m);
 		if (!err && maps[m] < 0)
 			err = maps[m];
 	}
-	return err;
+	return err ? err : dp_ring_freeze(dp, c, maps[DP_JOB_RING]);
 }
 
 int dp_job_maps_set(struct saina_dp *dp, const struct saina_job_conf *c,

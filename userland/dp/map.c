@@ -9,7 +9,6 @@
 #define MAP_NAME_RING(E)	[DP_RING + SIZE_##E] = "saina_ring_" #E,
 #define MAP_NAME_VIEW(E)	[DP_VIEW + SIZE_##E] = "saina_view_" #E,
 #define MAP_NAME_INPUT(E)	[DP_INPUT + SIZE_##E] = "saina_input_" #E,
-#define MAP_NAME_OUTPUT(E)	[DP_OUTPUT + SIZE_##E] = "saina_output_" #E,
 #define SIZE_NAME(E)		SIZE_##E,
 enum { SAINA_ELEMS_LIST(SIZE_NAME) SIZES };
 SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
@@ -17,8 +16,8 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* A change of one of these requires the next SAINA_LAYOUT in uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: increase SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 16, "the sizes below are those of layout 16");
-SAINA_ASSERT(DP_MAPS == 51, "there are other maps: increase SAINA_LAYOUT");
+SAINA_ASSERT(SAINA_LAYOUT == 17, "the sizes below are those of layout 17");
+SAINA_ASSERT(DP_MAPS == 45, "there are other maps: increase SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
 LAYOUT_SIZE(saina_job_conf, 2304);
 LAYOUT_SIZE(saina_job_rt, 472);
@@ -65,7 +64,6 @@ const char *const dp_map_name[DP_MAPS] = {
 	SAINA_ELEMS_LIST(MAP_NAME_RING)
 	SAINA_ELEMS_LIST(MAP_NAME_INPUT)
 	SAINA_ELEMS_LIST(MAP_NAME_VIEW)
-	SAINA_ELEMS_LIST(MAP_NAME_OUTPUT)
 };
 
 #define SIZE_VALUE(E) E,

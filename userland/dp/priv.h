@@ -39,8 +39,7 @@ enum dp_map {
 	DP_RING = DP_HOT + DP_SIZES,
 	DP_VIEW = DP_RING + DP_SIZES,
 	DP_INPUT = DP_VIEW + DP_SIZES,
-	DP_OUTPUT = DP_INPUT + DP_SIZES,
-	DP_MAPS = DP_OUTPUT + DP_SIZES
+	DP_MAPS = DP_INPUT + DP_SIZES
 };
 
 /* XDP and EGRESS are in saina_xdp.bpf.o, the others in saina_tc.bpf.o. */
@@ -220,6 +219,9 @@ struct dp_job *dp_job_find(struct saina_dp *dp, __u16 job);	/* NULL: not publish
 void dp_jobs_free(struct saina_dp *dp);
 int dp_job_maps_create(struct saina_dp *dp, const struct saina_job_conf *c, int maps[DP_JOB_MAPS]);
 void dp_job_maps_close(int maps[DP_JOB_MAPS]);
+/* Then user space can neither write to it nor map it writable. */
+int dp_ring_freeze(struct saina_dp *dp, const struct saina_job_conf *c, int fd);
+int dp_job_map_create(struct saina_dp *dp, const struct saina_job_conf *c, enum dp_job_map m);
 /* Put the maps in the outer maps of @c's payload size, and remove them.  @sized_only: those of
  * which there is an outer map for each size. */
 int dp_job_maps_set(struct saina_dp *dp, const struct saina_job_conf *c,

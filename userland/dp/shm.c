@@ -1,39 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Shared memory: input arrays of workers, and output rings.  The outer maps alone say
- * which exist, so that an agent that takes over finds them.
+ * Shared memory: input arrays of workers, and their job's ring, which they read.  The outer maps
+ * alone say which exist, so that an agent that takes over finds them.
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "dp/priv.h"
-
-#define SHM_FLAGS (BPF_F_INNER_MAP | BPF_F_MMAPABLE)
 
 static __u32 input_key(__u32 job, unsigned int w)
 {
 	return job * SAINA_WORKERS_MAX + w;
-}
-
-/* Frozen: workers that get it can neither write to it nor map it writable. */
-static int output_create(struct saina_dp *dp, const struct saina_job_conf *c, int size)
-{
-	__u32 entry = sizeof(struct saina_output_head) + 4 * c->payload;
-	int fd, err;
-
-	fd = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "output", c->job, entry,
-			c->segments * SAINA_OUTPUT_ROUNDS, SHM_FLAGS);
-	if (fd < 0)
-		return fd;
-	if (bpf_map_freeze(fd))
-		err = dp_fail(dp, -errno, "cannot freeze the output of job %u: %s", c->job,
-			      strerror(errno));
-	else
-		err = dp_outer_set(dp, DP_OUTPUT + size, c->job, c->job, fd);
-	if (!err)
-		return fd;
-	close(fd);
-	return err;
 }
 
 static int input_create(struct saina_dp *dp, const struct saina_job_conf *c, int size,
@@ -42,7 +20,8 @@ static int input_create(struct saina_dp *dp, const struct saina_job_conf *c, int
 	__u32 entry = sizeof(struct saina_input_head) + 4 * c->payload;
 	int fd, err;
 
-	fd = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "input", c->job, entry, c->pool, SHM_FLAGS);
+	fd = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "input", c->job, entry, c->pool,
+			BPF_F_INNER_MAP | BPF_F_MMAPABLE);
 	if (fd < 0)
 		return fd;
 	err = dp_outer_set(dp, DP_INPUT + size, input_key(c->job, w), c->job, fd);
@@ -60,11 +39,9 @@ int saina_dp_shm_grant(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2]
 	if (!j || w >= SAINA_WORKERS_MAX)
 		return dp_fail(dp, -ENOENT, "job %u has no worker %u in the data path", job, w);
 	size = dp_size_index(j->conf.payload);
-	fd[1] = dp_inner_open(dp, DP_OUTPUT + size, job);
+	fd[1] = dp_inner_open(dp, DP_RING + size, job);
 	if (fd[1] < 0)
-		fd[1] = output_create(dp, &j->conf, size);
-	if (fd[1] < 0)
-		return fd[1];
+		return dp_fail(dp, fd[1], "job %u has no ring of results: %s", job, strerror(-fd[1]));
 	fd[0] = dp_inner_open(dp, DP_INPUT + size, input_key(job, w));
 	if (fd[0] < 0)
 		fd[0] = input_create(dp, &j->conf, size, w);
@@ -72,27 +49,61 @@ int saina_dp_shm_grant(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2]
 		close(fd[1]);
 		return fd[0];
 	}
-	*output_id = dp_inner_id(dp, DP_OUTPUT + size, job);
+	*output_id = saina_dp_shm_output_id(dp, job);
 	return 0;
+}
+static size_t ring_len(const struct saina_job_conf *c)
+{
+	return (size_t)c->segments * c->ring * (sizeof(struct saina_slot_meta) + 4 * c->payload);
+}
+
+/*
+ * Puts a copy in the place of a job's ring.  While there is none no round is decided: what would
+ * decide one is dropped, and comes again as after loss.
+ */
+static int ring_replace(struct saina_dp *dp, struct dp_job *j, int outer)
+{
+	const struct saina_job_conf *c = &j->conf;
+	int old = j->maps[DP_JOB_RING], fd = dp_job_map_create(dp, c, DP_JOB_RING), err = 0;
+	void *from, *to;
+
+	if (fd < 0)
+		return fd;
+	from = mmap(NULL, ring_len(c), PROT_READ, MAP_SHARED | MAP_POPULATE, old, 0);
+	to = mmap(NULL, ring_len(c), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (from == MAP_FAILED || to == MAP_FAILED) {
+		err = dp_fail(dp, -errno, "cannot map the results of job %u: %s", c->job, strerror(errno));
+	} else {
+		/* waits for programs that run */
+		dp_outer_clear(dp, outer, c->job);
+		memcpy(to, from, ring_len(c));
+	}
+	if (from != MAP_FAILED)
+		munmap(from, ring_len(c));
+	if (to != MAP_FAILED)
+		munmap(to, ring_len(c));
+	if (!err)
+		err = dp_ring_freeze(dp, c, fd);
+	if (!err)
+		err = dp_outer_set(dp, outer, c->job, c->job, fd);
+	if (err)
+		dp_outer_set(dp, outer, c->job, c->job, old);
+	close(err ? fd : old);
+	if (!err)
+		j->maps[DP_JOB_RING] = fd;
+	return err;
 }
 
 int saina_dp_shm_revoke(struct saina_dp *dp, __u16 job, unsigned int w)
 {
 	struct dp_job *j = dp_job_find(dp, job);
-	int size, fd;
+	int size;
 
 	if (!j || !saina_dp_shm_is_granted(dp, job, w))
 		return 0;
 	size = dp_size_index(j->conf.payload);
 	dp_outer_clear(dp, DP_INPUT + size, input_key(job, w));
-	fd = output_create(dp, &j->conf, size);
-	if (fd < 0) {
-		/* No ring rather than one that the worker can still read. */
-		dp_outer_clear(dp, DP_OUTPUT + size, job);
-		return fd;
-	}
-	close(fd);
-	return 0;
+	return ring_replace(dp, j, DP_RING + size);
 }
 
 bool saina_dp_shm_is_granted(struct saina_dp *dp, __u16 job, unsigned int w)
@@ -107,16 +118,13 @@ __u32 saina_dp_shm_output_id(struct saina_dp *dp, __u16 job)
 {
 	struct dp_job *j = dp_job_find(dp, job);
 
-	return j ? dp_inner_id(dp, DP_OUTPUT + dp_size_index(j->conf.payload), job) : 0;
+	return j ? dp_inner_id(dp, DP_RING + dp_size_index(j->conf.payload), job) : 0;
 }
 
 void dp_shm_clear(struct saina_dp *dp, const struct saina_job_conf *c)
 {
 	int size = dp_size_index(c->payload);
 
-	if (!dp_inner_id(dp, DP_OUTPUT + size, c->job))
-		return;
-	dp_outer_clear(dp, DP_OUTPUT + size, c->job);
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
 		if (dp_inner_id(dp, DP_INPUT + size, input_key(c->job, w)))
 			dp_outer_clear(dp, DP_INPUT + size, input_key(c->job, w));

@@ -58,6 +58,7 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
 	if (ret)
 		return refuse(m, ret, "%s", saina_dp_error(a->dp));
 	m->segments = job->segments;
+	m->ring = job->ring;
 	m->pool = job->pool;
 	m->payload = job->payload;
 	if (!aux->shm_session)

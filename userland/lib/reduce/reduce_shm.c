@@ -62,8 +62,6 @@ bool saina_shm_result(struct saina_round *r, uint32_t round, uint32_t segment, u
 		return false;
 	b = saina_shm_output(r->shm, round, segment);
 	if (!saina_shm_holds(b, round, segment))
-		b = saina_shm_fetched(r->shm, segment);
-	if (!saina_shm_holds(b, round, segment))
 		return false;
 	shm_result_header(r, b, round, segment, next_k, r->copy);
 	if (!saina_shm_holds(b, round, segment) ||

@@ -104,13 +104,16 @@ static bool map_arrays(struct saina_shm *s, const struct saina_job *job,
 
 	unmap_arrays(s);
 	if (a->segments != job->segments || a->pool != job->pool || a->payload != saina_job_count(job) ||
-	    !a->output)
+	    !a->output || !a->ring || a->ring & (a->ring - 1)) {
+		errno = EPROTO;
 		return false;
+	}
 	s->segments = job->segments;
+	s->ring = a->ring;
 	s->pool = job->pool;
 	s->entry = sizeof(struct saina_input_head) + job->wire;
 	s->input_len = (job->pool * s->entry + page - 1) & ~(page - 1);
-	s->output_len = (job->segments * SAINA_OUTPUT_ROUNDS * s->entry + page - 1) & ~(page - 1);
+	s->output_len = ((size_t)job->segments * s->ring * s->entry + page - 1) & ~(page - 1);
 	p = mmap(NULL, s->input_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd[0], 0);
 	if (p == MAP_FAILED)
 		return false;

@@ -25,6 +25,7 @@
  * @output_len: bytes mapped
  * @entry: bytes of an entry of either
  * @segments: of the job
+ * @ring: rounds that @output keeps
  * @pool: of the job
  */
 struct saina_shm {
@@ -38,7 +39,7 @@ struct saina_shm {
 	uint8_t	 *input;
 	const uint8_t *output;
 	size_t	 input_len, output_len, entry;
-	uint32_t segments, pool;
+	uint32_t segments, ring, pool;
 };
 
 /* @path: as in struct saina_opts, or NULL */
@@ -85,28 +86,19 @@ static inline void saina_shm_write_end(struct saina_input_head *in, uint64_t ses
 static inline const struct saina_output_head *saina_shm_output(const struct saina_shm *s,
 								uint32_t round, uint32_t segment)
 {
-	return (const void *)(s->output + ((round & (SAINA_OUTPUT_ROUNDS - 1)) * s->segments +
-					    segment) * s->entry);
+	return (const void *)(s->output + ((size_t)(round & (s->ring - 1)) * s->segments +
+					segment) * s->entry);
 }
 
-/* Where a FETCH leaves the result of @segment: the entry of its gradient. */
-static inline const struct saina_output_head *saina_shm_fetched(const struct saina_shm *s,
-								 uint32_t segment)
-{
-	return (const void *)saina_shm_input(s, segment);
-}
-
-/*
- * Does the entry hold the result of @round and @segment, and has it since the last call?  That of a
- * gradient has a session, which is random, where others have the tag.
- */
+/* Does the entry hold the result of @round and @segment, and has it since the last call? */
 static inline bool saina_shm_holds(const struct saina_output_head *b, uint32_t round,
 				   uint32_t segment)
 {
 	bool holds;
 
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	holds = __atomic_load_n(&b->tag, __ATOMIC_RELAXED) == round + 1ull &&
+	holds = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == SAINA_OUTPUT_VALID &&
+		__atomic_load_n(&b->round, __ATOMIC_RELAXED) == round &&
 		__atomic_load_n(&b->segment, __ATOMIC_RELAXED) == segment;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return holds;
