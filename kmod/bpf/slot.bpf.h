@@ -273,7 +273,8 @@ static __always_inline int slot_decide(struct saina_ctx *c, struct saina_slot_me
  */
 static __always_inline void slot_unpublish(struct saina_slot_meta *e)
 {
-	__sync_lock_test_and_set((__u32 *)&e->state, SAINA_SLOT_EMPTY);
+	if (e->state != SAINA_SLOT_EMPTY)
+		__sync_lock_test_and_set((__u32 *)&e->state, SAINA_SLOT_EMPTY);
 }
 
 static __always_inline void slot_publish(struct saina_slot_meta *e, const struct saina_slot_meta *h)
