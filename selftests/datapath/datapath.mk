@@ -48,9 +48,9 @@ $(call test,trace_test,full,unit,400,$(B)/selftests/trace_test --packets 1000000
 $(call test,trace_tc_test,quick,unit,400,$(B)/selftests/trace_test --tc --packets 500000)
 $(call test,trace_tc_test,full,unit,600,$(B)/selftests/trace_test --tc --packets 10000000)
 $(call test,ps_test,quick,unit,400,$(B)/selftests/ps_test --packets 200000)
-$(call test,ps_test,full,unit,600,$(B)/selftests/ps_test --packets 10000000)
+$(call test,ps_test,full,unit,1200,$(B)/selftests/ps_test --packets 10000000)
 $(call test,ps_tc_test,quick,unit,400,$(B)/selftests/ps_test --tc --packets 200000)
-$(call test,ps_tc_test,full,unit,600,$(B)/selftests/ps_test --tc --packets 10000000)
+$(call test,ps_tc_test,full,unit,1200,$(B)/selftests/ps_test --tc --packets 10000000)
 # 10 million steps, with the programs' own clocks bounded after each.
 $(call test,ps_test-steps,full,unit,1200,$(B)/selftests/ps_test --policy ssp --steps 10000000)
 $(call test,ps_tc_test-steps,full,unit,1200,$(B)/selftests/ps_test --tc --policy ssp --steps 1000000)
