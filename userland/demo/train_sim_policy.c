@@ -44,7 +44,7 @@ static int bucket(double us)
 static void next_dbw(struct sim_policy *p, const struct sim_seen *seen)
 {
 	double first = INFINITY, n = 0, now = seen->decided_ms;
-	struct dbw *d = &p->dbw;
+	struct arrivals *d = &p->dbw.arrivals;
 	unsigned int best;
 	bool trial;
 
@@ -59,18 +59,18 @@ static void next_dbw(struct sim_policy *p, const struct sim_seen *seen)
 	for (int w = 0; w < p->workers; w++)
 		for (int b = 0; b < SAINA_ARRIVAL_BUCKETS; b++)
 			n += d->late[w][b];
-	d->k = p->k;
+	p->dbw.k = p->k;
 	d->round_us = (now - p->since_ms) * 1000 / d->rounds;
-	best = dbw_choose(d);
+	best = dbw_choose(&p->dbw);
 	if (p->trial_ms > 0)
 		p->next_trial_ms = now + TRIAL_INTERVAL * (now - p->trial_ms);
 	p->trial_ms = 0;
-	trial = best == d->k && best < d->workers && now >= p->next_trial_ms &&
+	trial = best == p->dbw.k && best < d->workers && now >= p->next_trial_ms &&
 		n < 0.95 * d->rounds * d->workers;
 	if (trial) {
 		p->trial_ms = now;
 		best++;
-	} else if (best != d->k) {
+	} else if (best != p->dbw.k) {
 		p->next_trial_ms = now + TRIAL_INTERVAL * ROUNDS_MIN * d->round_us / 1000;
 	}
 	p->k = best;
@@ -189,7 +189,7 @@ int sim_policy_parse(const char *text, int workers, struct sim_policy *p)
 		.s_th = 0.5,
 		.stride = STRIDE_DEFAULT,
 		.window = INFINITY,
-		.dbw = {.workers = workers, .noise = workers},
+		.dbw = {.arrivals.workers = workers, .noise = workers},
 	};
 	if (strlen(text) >= sizeof(copy))
 		return -EINVAL;
