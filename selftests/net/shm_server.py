@@ -10,9 +10,10 @@ shm_server.py flood SOCKET N                N connections, each with a message t
 shm_server.py silent SOCKET N               N connections that say nothing; prints how many of them
                                        were refused with a sentence, and "held"; when the others
                                        are closed by sainad prints "closed" and ends
-shm_server.py keep SOCKET JOB WORKER SESSION POOL ENTRY        asks for the memory, maps the input array,
+shm_server.py keep SOCKET JOB WORKER SESSION POOL ENTRY        asks for the memory, maps both arrays,
                                        prints "mapped"; at each line of standard input prints the
-                                       sessions that its entries have, in hex, or "none"; ends at "end" """
+                                       sessions that its entries have, in hex, and the newest round of
+                                       results; ends at "end" """
 import array
 import mmap
 import os
@@ -33,7 +34,7 @@ def request(version, job, worker, session):
 
 
 def sentence(answer):
-    return answer[20:].split(b"\0")[0].decode()
+    return answer[24:].split(b"\0")[0].decode()
 
 
 def ask(path, version, job, worker, session, size="16"):
@@ -49,7 +50,7 @@ def flood(path, n):
     for _ in range(int(n)):
         s = connect(path)
         try:
-            s.sendmsg([request(4, 0, 0, 1)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [null, null]))])
+            s.sendmsg([request(5, 0, 0, 1)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [null, null]))])
             taken += 1
             s.recv(4096)
         except (PermissionError, ConnectionResetError):
@@ -82,18 +83,22 @@ def silent(path, n):
 
 def keep(path, job, worker, session, pool, entry):
     s = connect(path)
-    s.send(request(4, int(job), int(worker), int(session, 0)))
+    s.send(request(5, int(job), int(worker), int(session, 0)))
     answer, fds, _, _ = socket.recv_fds(s, 4096, 2)
     if len(fds) != 2:
         sys.exit(sentence(answer))
     size = (int(pool) * int(entry) + 4095) & ~4095
     mine = mmap.mmap(fds[0], size, mmap.MAP_SHARED, mmap.PROT_READ)
+    segments, ring = struct.unpack_from("=II", answer, 8)
+    size = (segments * ring * int(entry) + 4095) & ~4095
+    results = mmap.mmap(fds[1], size, mmap.MAP_SHARED, mmap.PROT_READ)
     print("mapped", flush=True)
     for line in sys.stdin:
         if line.strip() == "end":
             break
         seen = {struct.unpack_from("=Q", mine, i * int(entry))[0] for i in range(int(pool))} - {0}
-        print(" ".join(f"0x{x:016x}" for x in sorted(seen)) or "none", flush=True)
+        newest = max(struct.unpack_from("=I", results, i * segments * int(entry))[0] for i in range(ring))
+        print(*(f"0x{x:016x}" for x in sorted(seen)), "round", newest, flush=True)
 
 
 {"ask": ask, "flood": flood, "silent": silent, "keep": keep}[sys.argv[1]](*sys.argv[2:])

@@ -57,15 +57,15 @@ ask() { # VERSION JOB WORKER SESSION [BYTES]
 	nobody "$WORK/shm_server.py" ask "$SAINA_SHARE" "$@"
 }
 refused="is not admitted in this session"
-matches "a request with a wrong session is refused" "^13 .*$refused" "$(ask 4 "$id" 1 1)"
-matches "a request for worker 0 with the session of worker 1 is refused" "^13 .*$refused" "$(ask 4 "$id" 0 "$session")"
-matches "a request for a worker that cannot be is refused" "^13 .*$refused" "$(ask 4 "$id" 255 "$session")"
-matches "a request for a job that cannot be is refused" "^13 .*$refused" "$(ask 4 65535 1 "$session")"
-matches "another version is refused with a sentence" "^71 version 5 " "$(ask 5 "$id" 1 "$session")"
-matches "half a request is refused with a sentence" "^71 .* 16 bytes, not 8:" "$(ask 4 "$id" 1 "$session" 8)"
-matches "one byte too many is refused with a sentence" "^71 .* 16 bytes, not 17:" "$(ask 4 "$id" 1 "$session" 17)"
-matches "a long request is refused with a sentence" "^71 .* 16 bytes, not 60000:" "$(ask 4 "$id" 1 "$session" 60000)"
-matches "an empty request is refused with a sentence" "^74 .*one struct" "$(ask 4 "$id" 1 "$session" 0)"
+matches "a request with a wrong session is refused" "^13 .*$refused" "$(ask 5 "$id" 1 1)"
+matches "a request for worker 0 with the session of worker 1 is refused" "^13 .*$refused" "$(ask 5 "$id" 0 "$session")"
+matches "a request for a worker that cannot be is refused" "^13 .*$refused" "$(ask 5 "$id" 255 "$session")"
+matches "a request for a job that cannot be is refused" "^13 .*$refused" "$(ask 5 65535 1 "$session")"
+matches "another version is refused with a sentence" "^71 version 6 " "$(ask 6 "$id" 1 "$session")"
+matches "half a request is refused with a sentence" "^71 .* 16 bytes, not 8:" "$(ask 5 "$id" 1 "$session" 8)"
+matches "one byte too many is refused with a sentence" "^71 .* 16 bytes, not 17:" "$(ask 5 "$id" 1 "$session" 17)"
+matches "a long request is refused with a sentence" "^71 .* 16 bytes, not 60000:" "$(ask 5 "$id" 1 "$session" 60000)"
+matches "an empty request is refused with a sentence" "^74 .*one struct" "$(ask 5 "$id" 1 "$session" 0)"
 equal "nine refusals are counted" 9 "$(counted share_refused)"
 
 # 3. Messages with descriptors
@@ -137,6 +137,11 @@ outlives() {
 	check "$1: the process looks at its array" slowwait 20 has_lines "$WORK/kept" 3
 	equal "$1: the process does not see gradients of the new worker 1" "" "$(grep -o "$new" "$WORK/kept")"
 	check "$1: the session is a new one" [ "$new" != "$session" ]
+	check "$1: more rounds" rounds_go_on local 5
+	echo >&"$look"
+	check "$1: the process looks at the results that it has mapped" slowwait 20 has_lines "$WORK/kept" 4
+	equal "$1: the process does not see new results" "" \
+		"$(tail -n 2 "$WORK/kept" | grep -o 'round .*' | uniq -u)"
 	echo end >&"$look"
 	exec {look}>&-
 	wait $keeper

@@ -49,7 +49,7 @@ static void count_distribution(unsigned int workers, const double *share, double
 	none = p[0];
 	p[0] = 0;
 	if (none > 1 - 1e-9)
-		p[1] += none;
+		p[1] = 1;
 	else
 		for (unsigned int n = 1; n <= workers; n++)
 			p[n] /= 1 - none;
