@@ -245,8 +245,6 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 			argp_error(st, "--data is missing: tools/get-digits fetches some");
 		if (a->mode == MODE_WORKER && !o->aggregator)
 			argp_error(st, "--aggregator is missing (or say --simulate)");
-		if (train_has_steps(o->policy) && a->mode == MODE_SIMULATE)
-			argp_error(st, "--policy: %s cannot be simulated", o->policy);
 		if (train_has_steps(o->policy) && (o->momentum > 0 || o->adam))
 			argp_error(st, "--policy: %s is for plain gradient descent, without --momentum and --adam", o->policy);
 		if (a->mode == MODE_WORKER && o->worker >= o->workers)
