@@ -116,18 +116,6 @@ static __always_inline void SIZED(finish_nan)(__s32 *ring, __s32 *out)
 	}
 }
 
-/*
- * Brings a slot that another processor has added to, or a ring entry written rounds ago, into
- * the cache.  These loads wait together; those of a loop that adds or stores, a few lines at a
- * time.  Volatile, or clang keeps what it loads on the stack.
- */
-static __always_inline void SIZED(prefetch)(const struct SLOT *e)
-{
-#pragma unroll
-	for (__u32 i = 0; i < sizeof(*e) / 64; i++)
-		(void)*(const volatile __u32 *)((const void *)e + 64 * i);
-}
-
 #ifndef ELEMS_HALVED
 /* slot_add_mixed_ELEMS() - as slot_add_ELEMS(), of exponents that seem to differ */
 __noinline int SIZED(slot_add_mixed)(const struct ctx_in *in, struct saina_slot_meta *h,
@@ -198,7 +186,6 @@ __noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p
 	/* without the lock, to reject most others early.  Segment 0 is timed. */
 	if (!h || h->meta.round != in->round || h->meta.count + 1 >= h->meta.k || !in->segment)
 		return SLOT_NOT_ADDED;
-	SIZED(prefetch)(h);
 	/* coarse: up to a tick behind, but cheap; a later PULL completes the slot */
 	in->now = h->meta.deadline ? bpf_ktime_get_coarse_ns() : 0;
 	if (h->meta.exponent != in->exponent)
@@ -281,9 +268,6 @@ __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT
 	/* a slot that opens now cannot have expired */
 	if (h->meta.deadline || !c->in.segment)
 		c->in.now = bpf_ktime_get_ns();
-	/* without the lock: will it complete? */
-	if (h->meta.round == c->in.round && h->meta.count + 1 >= h->meta.k)
-		SIZED(prefetch)(e);
 
 	bpf_spin_lock(&lk->lock);
 	if (BY_DOORBELL(c) && !c->in.pull && !shm_take_input(&in->input, c)) {
@@ -360,9 +344,6 @@ __noinline int SIZED(slot_mixed)(struct saina_ctx *c, struct SLOT *h, struct SLO
 		return VERDICT_DROP;
 	if (h->meta.deadline || !c->in.segment)
 		c->in.now = bpf_ktime_get_ns();
-	SIZED(prefetch)(h);
-	if (h->meta.count + 1 >= h->meta.k)
-		SIZED(prefetch)(e);
 
 	bpf_spin_lock(&lk->lock);
 	action = SLOT_DO_NOTHING;
