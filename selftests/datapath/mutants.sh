@@ -59,7 +59,7 @@ kmod_tests() {
 tests() {
 	# the first of them kills most, and soon
 	local t list=('trace_test --packets 300000' 'ps_test --packets 60000' defects_test groups_test 'numbers_test --rounds 200' hostile_test sfcd_parity_test
-		'trace_test --packets 600000 --policy timeout' race_test race_ps_test)
+		'trace_test --packets 600000 --policy timeout' race_test race_ps_test race_shm_test)
 	if [ "$1" = tc ]; then
 		# It lies beside the other, which is as it was.
 		cp "$B/saina_xdp$([ $variant = map ] || echo _kmod).bpf.o" "$work/saina_xdp.bpf.o" || return 1
@@ -286,6 +286,8 @@ else
 	mutant input-without-segment shm_head.bpf.h ' && s->segment == in->segment' ''
 	mutant doorbell-exponent shm_head.bpf.h 'c->in.exponent = shm_input_exponent(s);' 'c->in.exponent = 0;'
 	mutant result-not-published slot.bpf.h '	__sync_lock_test_and_set((__u32 *)&e->state, state);' ''
+	mutant publish-without-unpublish slot.bpf.h 'if (e->state != SAINA_SLOT_EMPTY)' 'if (0)'
+	mutant publish-mixed-without-unpublish slot_sum.bpf.h $'		slot_unpublish(&e->meta);\n		csum = SIZED(finish)(h->sum' $'		csum = SIZED(finish)(h->sum'
 	mutant result-keeps-its-mask slot.bpf.h 'i = 2; i < 8; i++' 'i = 3; i < 8; i++'
 	mutant fetch-wants-a-gradient slot_sum.bpf.h 'if (BY_DOORBELL(c) && !c->in.pull && !shm_take_input(&in->input, c)) {' 'if (BY_DOORBELL(c) && !shm_take_input(&in->input, c)) {'
 	mutant fetch-opens slot_sum.bpf.h 'verdict = c->in.pull ? round_missed(c) : round_permit(c, conf);' 'verdict = round_permit(c, conf);'
