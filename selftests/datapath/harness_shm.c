@@ -46,7 +46,7 @@ int harness_shm_set(struct harness *r, unsigned int job, unsigned int w, bool th
 		oracle_input_set(&r->o, job, w, NULL);
 		unmap(&s->input[w], s->input_len);
 		unmap(&s->output, s->output_len);
-		err = saina_dp_shm_revoke(r->dp, job, w);
+		err = saina_dp_shm_revoke(r->dp, job, 1ull << w);
 		/* map the new ring, which comes with any worker's input array */
 		for (w = 0; !err && w < SAINA_WORKERS_MAX; w++)
 			if (s->input[w])

@@ -112,6 +112,7 @@ struct worker_aux {
 
 struct job_aux {
 	bool status_due;	/* send a STATUS to all live workers */
+	bool shm_due;		/* its workers have changed since shm_update() */
 	uint64_t missing;	/* live workers that round missing_round waits for */
 	uint32_t missing_round;
 	uint32_t checked_generation, checked_round;	/* by the check for stragglers */

@@ -76,8 +76,9 @@ int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
  */
 int saina_dp_shm_grant(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2],
 		       __u32 *output_id);
-/* Removes the array of worker @w and replaces the ring by one it cannot read. */
-int saina_dp_shm_revoke(struct saina_dp *dp, __u16 job, unsigned int w);
+/* Removes the arrays of the workers in @workers, a mask, and replaces the ring by one that they
+ * cannot read. */
+int saina_dp_shm_revoke(struct saina_dp *dp, __u16 job, __u64 workers);
 bool saina_dp_shm_is_granted(struct saina_dp *dp, __u16 job, unsigned int w);
 __u32 saina_dp_shm_output_id(struct saina_dp *dp, __u16 job);	/* 0: none */
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The jobs of a handle: their maps, and finding them, also after a take-over. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -94,6 +95,41 @@ void dp_job_maps_clear(struct saina_dp *dp, const struct saina_job_conf *c, bool
 			dp_outer_clear(dp, outer_map(m, c), c->job);
 }
 
+static const char *ring_pin(const struct saina_dp *dp, char *path, __u32 job)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "saina_kept_ring-%u", job);
+	return dp_pin_path(dp, path, name);
+}
+
+void dp_ring_keep(struct saina_dp *dp, __u32 job, bool keep)
+{
+	char path[PATH_MAX];
+
+	if (!dp->pinned)
+		return;
+	unlink(ring_pin(dp, path, job));
+	if (keep && bpf_obj_pin(dp->job[job]->maps[DP_JOB_RING], path))
+		dp_log(dp, 1, "%s: %s; a crash now would end the rounds of job %u", path,
+		       strerror(errno), job);
+}
+
+/* An earlier process may have ended while it replaced the ring. */
+static void ring_restore(struct saina_dp *dp, const struct saina_job_conf *c)
+{
+	int outer = outer_map(DP_JOB_RING, c), fd;
+	char path[PATH_MAX];
+
+	fd = bpf_obj_get(ring_pin(dp, path, c->job));
+	if (fd < 0)
+		return;
+	if (!dp_inner_id(dp, outer, c->job))
+		dp_outer_set(dp, outer, c->job, c->job, fd);
+	close(fd);
+	unlink(path);
+}
+
 /* After a take-over: opens the maps that the kernel has of a job. */
 static void job_adopt(struct saina_dp *dp, __u32 job, struct dp_job *j)
 {
@@ -104,6 +140,7 @@ static void job_adopt(struct saina_dp *dp, __u32 job, struct dp_job *j)
 		return;
 	if (!bpf_map_lookup_elem(fd, &zero, &j->conf) && dp_size_index(j->conf.payload) >= 0) {
 		j->live = true;
+		ring_restore(dp, &j->conf);
 		for (int m = 0; m < DP_JOB_MAPS; m++) {
 			j->maps[m] = dp_inner_open(dp, outer_map(m, &j->conf), job);
 			j->live &= j->maps[m] >= 0;

@@ -221,6 +221,8 @@ int dp_job_maps_create(struct saina_dp *dp, const struct saina_job_conf *c, int 
 void dp_job_maps_close(int maps[DP_JOB_MAPS]);
 /* Then user space can neither write to it nor map it writable. */
 int dp_ring_freeze(struct saina_dp *dp, const struct saina_job_conf *c, int fd);
+/* Pins a job's ring, so that it outlives this process while no outer map has it; or unpins it. */
+void dp_ring_keep(struct saina_dp *dp, __u32 job, bool keep);
 int dp_job_map_create(struct saina_dp *dp, const struct saina_job_conf *c, enum dp_job_map m);
 /* Put the maps in the outer maps of @c's payload size, and remove them.  @sized_only: those of
  * which there is an outer map for each size. */

@@ -52,6 +52,7 @@ int saina_dp_shm_grant(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2]
 	*output_id = saina_dp_shm_output_id(dp, job);
 	return 0;
 }
+
 static size_t ring_len(const struct saina_job_conf *c)
 {
 	return (size_t)c->segments * c->ring * (sizeof(struct saina_slot_meta) + 4 * c->payload);
@@ -74,6 +75,7 @@ static int ring_replace(struct saina_dp *dp, struct dp_job *j, int outer)
 	if (from == MAP_FAILED || to == MAP_FAILED) {
 		err = dp_fail(dp, -errno, "cannot map the results of job %u: %s", c->job, strerror(errno));
 	} else {
+		dp_ring_keep(dp, c->job, true);
 		/* waits for programs that run */
 		dp_outer_clear(dp, outer, c->job);
 		memcpy(to, from, ring_len(c));
@@ -88,22 +90,31 @@ static int ring_replace(struct saina_dp *dp, struct dp_job *j, int outer)
 		err = dp_outer_set(dp, outer, c->job, c->job, fd);
 	if (err)
 		dp_outer_set(dp, outer, c->job, c->job, old);
+	dp_ring_keep(dp, c->job, false);
 	close(err ? fd : old);
 	if (!err)
 		j->maps[DP_JOB_RING] = fd;
 	return err;
 }
 
-int saina_dp_shm_revoke(struct saina_dp *dp, __u16 job, unsigned int w)
+int saina_dp_shm_revoke(struct saina_dp *dp, __u16 job, __u64 workers)
 {
 	struct dp_job *j = dp_job_find(dp, job);
-	int size;
+	__u64 granted = 0;
+	int size, err;
 
-	if (!j || !saina_dp_shm_is_granted(dp, job, w))
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (workers >> w & 1 && saina_dp_shm_is_granted(dp, job, w))
+			granted |= 1ull << w;
+	if (!granted)
 		return 0;
 	size = dp_size_index(j->conf.payload);
-	dp_outer_clear(dp, DP_INPUT + size, input_key(job, w));
-	return ring_replace(dp, j, DP_RING + size);
+	/* The arrays last: as long as there is one, whoever comes after a crash revokes it again. */
+	err = ring_replace(dp, j, DP_RING + size);
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (granted >> w & 1)
+			dp_outer_clear(dp, DP_INPUT + size, input_key(job, w));
+	return err;
 }
 
 bool saina_dp_shm_is_granted(struct saina_dp *dp, __u16 job, unsigned int w)

@@ -101,6 +101,7 @@ void control_flush(struct agent *a)
 	if (!a->jobs->changed)
 		return;
 	delivery_replan(a);
+	shm_update(a);
 	a->jobs->changed = false;
 	jobs_commit(a);
 	liveness_replan(a);

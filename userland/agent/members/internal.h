@@ -86,7 +86,7 @@ void shm_server_uninit(struct agent *a);
  * errno and the refusal in @m. */
 int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_shm_reply *m,
 	      int map[2]);
-/* Revokes memory of sessions that have ended. */
+/* Notes that shm_update() has to look at @job. */
 void shm_job_changed(struct agent *a, const struct saina_job *job);
 
 #endif /* AGENT_MEMBERS_INTERNAL_H */

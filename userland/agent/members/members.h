@@ -108,6 +108,8 @@ void delivery_replan(struct agent *a);
 /* Id of the results ring, if all live workers of the job map it; 0: results come in frames.
  * @why: explanation for the user. */
 uint32_t shm_output_id(struct agent *a, const struct saina_job *job, char *why, size_t size);
+/* After changes of jobs: revokes memory of sessions that have ended, and renews what is missing. */
+void shm_update(struct agent *a);
 /* After a start: revokes memory of sessions that are over. */
 void shm_revoke_stale(struct agent *a);
 

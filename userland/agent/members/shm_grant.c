@@ -25,12 +25,28 @@ static int refuse(struct saina_shm_reply *m, int error, const char *fmt, ...)
 	return error;
 }
 
-static void revoke_array(struct agent *a, const struct saina_job *job, int w)
+/* Workers whose array belongs to a session that has ended. */
+static uint64_t ended_sessions(struct agent *a, const struct saina_job *job)
 {
-	jobs_worker(a, job, w)->shm_session = 0;
+	uint64_t workers = 0, session;
+
+	for (int w = 0; w < job->workers; w++) {
+		session = jobs_worker(a, job, w)->shm_session;
+		if (session && (!jobs_alive(job, w) || session != job->worker[w].bind.session))
+			workers |= 1ull << w;
+	}
+	return workers;
+}
+
+/* All at once: each time the ring is copied. */
+static void revoke_arrays(struct agent *a, const struct saina_job *job, uint64_t workers)
+{
+	for (int w = 0; w < job->workers; w++)
+		if (workers >> w & 1)
+			jobs_worker(a, job, w)->shm_session = 0;
 	a->jobs->aux[job->id]->status_due = true;
 	a->jobs->changed = a->jobs->unsaved = true;
-	if (saina_dp_shm_revoke(a->dp, job->id, w))
+	if (saina_dp_shm_revoke(a->dp, job->id, workers))
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
 }
 
@@ -53,7 +69,7 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
 			      job->name);
 	aux = jobs_worker(a, job, q->worker);
 	if (aux->shm_session != q->session)
-		revoke_array(a, job, q->worker);
+		revoke_arrays(a, job, ended_sessions(a, job) | 1ull << q->worker);
 	ret = saina_dp_shm_grant(a->dp, job->id, q->worker, map, &m->output);
 	if (ret)
 		return refuse(m, ret, "%s", saina_dp_error(a->dp));
@@ -81,7 +97,7 @@ static void renew_maps(struct agent *a, const struct saina_job *job, int w)
 	a->jobs->aux[job->id]->status_due = true;
 	if (saina_dp_shm_grant(a->dp, job->id, w, map, &results)) {
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
-		revoke_array(a, job, w);
+		revoke_arrays(a, job, 1ull << w);
 		return;
 	}
 	close(map[0]);
@@ -90,18 +106,31 @@ static void renew_maps(struct agent *a, const struct saina_job *job, int w)
 
 void shm_job_changed(struct agent *a, const struct saina_job *job)
 {
-	struct worker_aux *aux;
+	if (a->jobs->aux[job->id] && job->by_reference)
+		a->jobs->aux[job->id]->shm_due = true;
+}
 
-	if (!a->jobs->aux[job->id] || !job->by_reference)
-		return;
-	for (int w = 0; w < job->workers; w++) {
-		aux = jobs_worker(a, job, w);
-		if (!aux->shm_session)
-			continue;
-		if (!jobs_alive(job, w) || aux->shm_session != job->worker[w].bind.session)
-			revoke_array(a, job, w);
-		else if (!saina_dp_shm_is_granted(a->dp, job->id, w))
+static void update_job(struct agent *a, const struct saina_job *job)
+{
+	uint64_t ended = ended_sessions(a, job);
+
+	if (ended)
+		revoke_arrays(a, job, ended);
+	for (int w = 0; w < job->workers; w++)
+		if (jobs_worker(a, job, w)->shm_session &&
+		    !saina_dp_shm_is_granted(a->dp, job->id, w))
 			renew_maps(a, job, w);
+}
+
+void shm_update(struct agent *a)
+{
+	const struct saina_job *job;
+
+	for (int id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1) {
+		if (!a->jobs->aux[job->id]->shm_due)
+			continue;
+		a->jobs->aux[job->id]->shm_due = false;
+		update_job(a, job);
 	}
 }
 
@@ -109,17 +138,20 @@ void shm_revoke_stale(struct agent *a)
 {
 	const struct saina_job *job;
 	struct worker_aux *aux;
-	int id, w;
+	uint64_t ended;
 
-	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
-		for (w = 0; job->by_reference && w < job->workers; w++) {
+	for (int id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1) {
+		ended = 0;
+		for (int w = 0; job->by_reference && w < job->workers; w++) {
 			aux = jobs_worker(a, job, w);
 			if (!saina_dp_shm_is_granted(a->dp, job->id, w))
 				aux->shm_session = 0;
-			else if (!jobs_alive(job, w) ||
-				 aux->shm_session != job->worker[w].bind.session)
-				revoke_array(a, job, w);
+			else if (!jobs_alive(job, w) || aux->shm_session != job->worker[w].bind.session)
+				ended |= 1ull << w;
 		}
+		if (ended)
+			revoke_arrays(a, job, ended);
+	}
 }
 
 uint32_t shm_output_id(struct agent *a, const struct saina_job *job, char *why, size_t size)
