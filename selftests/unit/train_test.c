@@ -13,6 +13,7 @@
 
 #include "demo/rng.h"
 #include "demo/train.h"
+#include "demo/train_sim_policy.h"
 #include "../lib/statement.h"
 
 static char dir[] = "/tmp/saina-train-test.XXXXXX";
@@ -456,6 +457,30 @@ static void bad_idx_is_refused(void **state)
 	}
 }
 
+/* The simulation knows the same names. */
+static void steps_are_those_of_some_policies(void **state)
+{
+	static const char *const steps[] = { "ssp:2", "asp", "grouped", "grouped:g=2" };
+	static const char *const rounds[] = { "bsp", "fastest:k=2", "sfcd", "external", "timeout:5ms" };
+	static const char *const none[] = { "asphalt", "ssp2:2", "sspx", "grouped2", "as", "" };
+	struct sim_policy p;
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		assert_true(train_has_steps(steps[i]));
+		assert_int_equal(sim_policy_parse(steps[i], 4, &p), 0);
+		assert_true(p.steps);
+	}
+	for (size_t i = 0; i < sizeof(rounds) / sizeof(rounds[0]); i++) {
+		assert_false(train_has_steps(rounds[i]));
+		assert_int_equal(sim_policy_parse(rounds[i], 4, &p), 0);
+		assert_false(p.steps);
+	}
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		assert_false(train_has_steps(none[i]));
+		assert_int_equal(sim_policy_parse(none[i], 4, &p), -EINVAL);
+	}
+}
+
 static int setup(void **state)
 {
 	return mkdtemp(dir) ? 0 : -1;
@@ -492,6 +517,7 @@ int main(void)
 		statement("demo: delays of stragglers have the share and the length that were set", delays_are_as_said),
 		statement("demo: a CSV file of digits is read and split for training and test", digits_are_read_and_split),
 		statement("demo: a missing, malformed or cut CSV file is refused with a sentence", bad_digits_are_refused),
+		statement("demo: ssp, asp and grouped have steps, names that begin like these have not", steps_are_those_of_some_policies),
 		statement("demo: IDX files are read, also compressed", idx_is_read),
 		statement("demo: missing, malformed or cut IDX files are refused with a sentence", bad_idx_is_refused),
 	};

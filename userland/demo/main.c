@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "train.h"
-#include "train_steps.h"
 
 const char *argp_program_version = "saina-train " SAINA_VERSION;
 

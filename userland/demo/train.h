@@ -102,6 +102,9 @@ uint32_t trainer_crc(const struct trainer *t);
  * probability delay_p uniform in [0.5, 2); or exponential.  Pure function of its arguments. */
 double train_delay(const struct train_opts *o, uint32_t round, int worker);
 
+/* Has this policy, as `saina job' takes it, steps instead of rounds? */
+bool train_has_steps(const char *policy);
+
 int train_worker(const struct train_opts *o);
 int train_simulate(const struct train_opts *o);
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "train_read.h"
-#include "train_steps.h"
+#include "train.h"
 
 static int __attribute__((format(printf, 1, 2))) fail(const char *fmt, ...)
 {

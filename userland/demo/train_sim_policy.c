@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train.h"
 #include "train_sim_policy.h"
 
 #define STRIDE_DEFAULT 32
@@ -166,13 +167,11 @@ static bool name_parse(struct sim_policy *p, const char *name, const char *first
 	}
 	if (!strcmp(name, "timeout"))
 		return first && milliseconds(first, &p->timeout_ms);
-	p->steps = true;
-	if (!strcmp(name, "asp"))
-		return !first;
+	p->steps = train_has_steps(name);
 	if (!strcmp(name, "ssp"))
 		return first && number(first, &p->window);
-	p->groups = 1;
-	return !strcmp(name, "grouped") && !first;
+	p->groups = !strcmp(name, "grouped");
+	return p->steps && !first;
 }
 
 int sim_policy_parse(const char *text, int workers, struct sim_policy *p)

@@ -6,11 +6,6 @@
 #include "stop/stop.h"
 #include "train_steps.h"
 
-bool train_has_steps(const char *policy)
-{
-	return !strncmp(policy, "ssp", 3) || !strncmp(policy, "asp", 3) || !strncmp(policy, "grouped", 7);
-}
-
 int train_steps_init(struct train_steps *st, const struct trainer *t)
 {
 	st->first = malloc(t->mlp.params * sizeof(*st->first));

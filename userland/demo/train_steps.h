@@ -20,8 +20,6 @@ struct train_steps {
 	double *total;
 };
 
-/* Has this policy steps? */
-bool train_has_steps(const char *policy);
 /* 0 or -ENOMEM. */
 int train_steps_init(struct train_steps *st, const struct trainer *t);
 void train_steps_exit(struct train_steps *st);

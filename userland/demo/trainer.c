@@ -13,6 +13,17 @@
 
 #define EVAL_BATCH 64
 
+bool train_has_steps(const char *policy)
+{
+	static const char *const names[] = { "ssp", "asp", "grouped" };
+	size_t len = strcspn(policy, ":");
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strlen(names[i]) == len && !memcmp(names[i], policy, len))
+			return true;
+	return false;
+}
+
 int trainer_init(struct trainer *t, const struct train_opts *o, char *error, size_t size)
 {
 	int sizes[MLP_LAYERS_MAX + 1], n = 0, batch, r;
