@@ -72,20 +72,25 @@ static __always_inline bool may_ask(const struct ctx_in *in)
 static __always_inline int dispatch_ask(struct saina_ctx *c, const struct saina_job_conf *conf,
 					const struct saina_job_rt *rt)
 {
+	int known = 0;
+
 	c->out.reason = SAINA_C_ASK_LIMIT;
 	if (!may_ask(&c->in))
 		return VERDICT_DROP;
+	c->out.reason = SAINA_C_INTERNAL;
 	c->ask.counted = 0;
 	c->ask.done = 0;
 	c->ask.due = 0;
 	c->in.now = bpf_ktime_get_ns();
 	switch (conf->payload) {
-#define ASK_CASE(E)				\
-	case E:					\
-		slot_ask_reply_##E(c, conf);	\
+#define ASK_CASE(E)					\
+	case E:						\
+		known = slot_ask_reply_##E(c, conf);	\
 		break;
 	SAINA_ELEMS_LIST(ASK_CASE)
 	}
+	if (!known)
+		return VERDICT_DROP;
 	round_asked(c);
 	if (c->ask.done || !round_gone(rt, c->in.round))
 		return VERDICT_ASK_REPLY;

@@ -209,7 +209,8 @@ __noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p
 	return plain ? SLOT_ADDED : SLOT_NOT_ADDED;
 }
 
-/* slot_ask_reply_ELEMS() - state of SAINA_ASK_SEGMENTS segments, into c->ask */
+/* slot_ask_reply_ELEMS() - state of SAINA_ASK_SEGMENTS segments, into c->ask; 0: unknown, for the
+ * job has no ring while that is replaced */
 __noinline int SIZED(slot_ask_reply)(struct saina_ctx *c, const struct saina_job_conf *conf)
 {
 	void *hot, *ring, *counted;
@@ -239,7 +240,7 @@ __noinline int SIZED(slot_ask_reply)(struct saina_ctx *c, const struct saina_job
 			c->out.last = cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)];
 		slot_peek(c, i, &h->meta, &e->meta, cnt);
 	}
-	return 0;
+	return 1;
 }
 #endif
 

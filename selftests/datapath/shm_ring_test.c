@@ -4,6 +4,7 @@
  *
  *	a process makes rounds, begins to replace the ring, and is killed half-way
  *	the next one takes over what is pinned: the ring with its results, and goes on
+ *	a worker that is behind asks while there is no ring
  *	three workers leave at once: one copy
  */
 #include <arpa/inet.h>
@@ -30,7 +31,9 @@ static struct harness harness; /* for bindings alone */
 static char pins[] = "/tmp/saina-ring.XXXXXX";
 static bool kill_in_copy;
 static unsigned int copies;
+static int asked; /* verdict of an ASK in between */
 
+static int ask(unsigned int w, uint32_t round);
 int __real_bpf_map_freeze(int fd);
 int __wrap_bpf_map_freeze(int fd);
 
@@ -40,6 +43,7 @@ int __wrap_bpf_map_freeze(int fd)
 	copies++;
 	if (kill_in_copy)
 		_exit(KILLED);
+	asked = ask(3, 0);
 	return __real_bpf_map_freeze(fd);
 }
 
@@ -65,7 +69,7 @@ static void make_job(void)
 	harness.port[0] = 1;
 	conf = (struct saina_job_conf){
 		.generation = 1, .job = JOB, .state = SAINA_JOB_RUNNING, .elem = SAINA_ELEM_INT32,
-		.payload = ELEMS, .segments = 1, .pool = 1, .ring = 2,
+		.payload = ELEMS, .segments = 1, .pool = 1, .ring = 4,
 		.sign_words = SAINA_SIGN_WORDS(ELEMS, 1), .group = harness_group(JOB),
 		.policy = { .seq = 1, .mode = SAINA_POLICY_BSP, .late = 1 },
 	};
@@ -75,28 +79,40 @@ static void make_job(void)
 	}
 }
 
+/* Verdict of the program, or -errno. */
+static int send_message(int type, unsigned int w, uint32_t round, const void *body, size_t len)
+{
+	struct saina_hdr h = {
+		.version = SAINA_PROTO_VERSION, .type = type, .elem = SAINA_ELEM_INT32, .job = JOB,
+		.session = 1 + w, .count = type == SAINA_MSG_GRAD ? ELEMS : 0, .worker = w,
+		.round = round,
+	};
+	uint8_t in[FRAME_MAX], out[FRAME_MAX];
+	DECLARE_LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = in, .data_out = out,
+			    .data_size_out = sizeof(out), .repeat = 1);
+
+	t.data_size_in = frame_make(in, &harness.g, &conf.worker[w], &h, body, len);
+	return bpf_prog_test_run_opts(saina_dp_prog_fd(dp), &t) ? -errno : (int)t.retval;
+}
+
+static int ask(unsigned int w, uint32_t round)
+{
+	const struct saina_ask body = {};
+
+	return send_message(SAINA_MSG_ASK, w, round, &body, sizeof(body));
+}
+
 /* All elements of worker w are w + 1. */
 static bool make_round(uint32_t round)
 {
 	int verdict = -1;
 
 	for (unsigned int w = 0; w < WORKERS; w++) {
-		struct saina_hdr h = {
-			.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_GRAD,
-			.elem = SAINA_ELEM_INT32, .job = JOB, .session = 1 + w, .count = ELEMS,
-			.worker = w, .round = round,
-		};
-		uint8_t in[FRAME_MAX], out[FRAME_MAX];
 		int32_t v[ELEMS];
-		DECLARE_LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = in, .data_out = out,
-				    .data_size_out = sizeof(out), .repeat = 1);
 
 		for (int i = 0; i < ELEMS; i++)
 			v[i] = w + 1;
-		t.data_size_in = frame_make(in, &harness.g, &conf.worker[w], &h, v, sizeof(v));
-		if (bpf_prog_test_run_opts(saina_dp_prog_fd(dp), &t))
-			return false;
-		verdict = t.retval;
+		verdict = send_message(SAINA_MSG_GRAD, w, round, v, sizeof(v));
 	}
 	return verdict == XDP_REDIRECT;
 }
@@ -173,6 +189,8 @@ static void check_leavers(void)
 		       !saina_dp_shm_is_granted(dp, JOB, 3) && saina_dp_shm_is_granted(dp, JOB, 0),
 	       "ring: a worker leaves: there is another ring, and it has no array%s%s", ok ? "" : ": ",
 	       ok ? "" : saina_dp_error(dp));
+	tap_ok(asked == XDP_DROP && ask(3, 0) == XDP_REDIRECT,
+	       "ring: whoever asks about an earlier round in between gets no answer, rather than that it is gone");
 	tap_ok(has_result(0) && has_result(1), "ring: a worker leaves: results are in the copy");
 	ok = !saina_dp_shm_revoke(dp, JOB, 7);
 	tap_ok(ok && copies == 2 && !saina_dp_shm_is_granted(dp, JOB, 0) &&
