@@ -23,6 +23,8 @@ MIXED_TESTS := basic loss policy sfcd death hostile
 $(foreach t,$(MIXED_TESTS),$(call test,net/$(t)-mixed,full,host,600,env SAINA_TEST_HOOK=mixed selftests/net/$(t).sh))
 # It waits twice for ten seconds.
 $(call test,net/sweep,full,host,400,selftests/net/sweep.sh)
+# By reference in front of Open vSwitch.
+$(call test,net/shm-ovs,full,host,400,selftests/net/shm.sh ovs)
 $(call test,net/host_bench,full,host,400,selftests/net/host_bench.sh)
 # A lead of rounds; jobs that share memory are on a Linux bridge.
 $(call test,net/lead,full,host,600,env SAINA_TEST_HOOK=xdp selftests/net/lead.sh)

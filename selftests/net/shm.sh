@@ -15,11 +15,14 @@
 # 6. Losses, stragglers, floats
 # 7. By reference only: segments are longer than the MTU
 # 8. XDP instead of tc
+#
+#	shm.sh [BRIDGE]		ovs: 1. to 7. by XDP, in front of Open vSwitch
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-lab_up --workers 4 --bridge linux
+bridge=${1:-linux}
+lab_up --workers 4 --bridge "$bridge"
 SAINA_SHARE=/run/saina-lab/$LAB/run/share
 export SAINA_SHARE
 
@@ -101,7 +104,8 @@ last_round() {
 }
 lab agent kill
 at=$(last_round)
-expected_log="worker 2 .* is dead|jobs are known from before, but the data path is gone"
+# Loading the programs takes a busy machine so long that workers report the silence.
+expected_log="worker 2 .* is dead|jobs are known from before, but the data path is gone|is there a firewall on the way"
 find "/run/saina-lab/$LAB/bpf" -mindepth 1 ! -name "*.debug" -delete
 check "the data path is gone: a new agent starts" lab agent start
 check "the data path is gone: rounds go on" slowwait 60 rounds_at_least shared $((at + 20))
@@ -174,6 +178,11 @@ equal "only: a worker without the socket ends with an error" 3 "$status"
 matches "only: it says what to do" "goes by reference only: SAINA_SHARE is not set" "$(cat "$WORK/0.err")"
 saina job del alone
 lab_down
+
+if [ "$bridge" = ovs ]; then
+	finished
+	exit
+fi
 
 # 8. XDP instead of tc
 lab_up --workers 4 --bridge linux --hook xdp
