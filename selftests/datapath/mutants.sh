@@ -59,7 +59,7 @@ kmod_tests() {
 tests() {
 	# the first of them kills most, and soon
 	local t list=('trace_test --packets 300000' 'ps_test --packets 60000' defects_test groups_test 'numbers_test --rounds 200' hostile_test sfcd_parity_test
-		'trace_test --packets 600000 --policy timeout' race_test race_ps_test race_shm_test)
+		'trace_test --packets 600000 --policy timeout' race_test race_ps_test race_shm_test shm_ring_test)
 	if [ "$1" = tc ]; then
 		# It lies beside the other, which is as it was.
 		cp "$B/saina_xdp$([ $variant = map ] || echo _kmod).bpf.o" "$work/saina_xdp.bpf.o" || return 1
@@ -348,6 +348,7 @@ else
 	mutant ask-done-in-any-round slot.bpf.h 'if (e->state == SAINA_SLOT_DONE && e->round == c->in.round) {' 'if (e->state == SAINA_SLOT_DONE) {'
 	mutant ask-nothing-due slot.bpf.h 'c->ask.due |= bit;' ';'
 	mutant ask-of-a-gone-round dispatch.bpf.h 'if (c->ask.done || !round_gone(rt, c->in.round))' 'if (1)'
+	mutant ask-while-no-ring dispatch.bpf.h 'if (!known)' 'if (0)'
 	mutant ask-without-end dispatch.bpf.h 'return a->count++ < ASKS_MAX;' 'return true;'
 	# frames of several messages
 	mutant gradients-leak gso.bpf.h 'if (gso_blank(skb, i))' 'if (0)'
