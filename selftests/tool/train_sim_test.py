@@ -80,9 +80,13 @@ def points(folder):
     ks = [t[3] for t in simulate(folder, "sfcd:k0=1,sth=0,cth=k,kmax=3")]
     point(ks[:8] == [1, 2, 2, 3, 3, 3, 3, 3], "cth=k waits for k rounds, and k is at most kmax", ks)
     point(simulate(folder, "external:k0=4", "--rounds", "60", "--net", "1")[-1][3] < 4, "the controller of k does not wait for stalls")
-    exponential = simulate(folder, "bsp", "--exponential", "--net", "0", "--jitter", "0", "--rounds", "400")[-1][0] / 400
+    exponential = simulate(folder, "bsp", "--stalls", "exponential", "--net", "0", "--jitter", "0", "--rounds", "400")[-1][0] / 400
     # 1 + H(4) times the base; the mean of 400 maxima has a standard deviation of .06
     point(abs(exponential - 0.1 * (1 + 25 / 12)) < 0.02, "exponential computation takes as long as order statistics say", exponential)
+    slow = simulate(folder, "bsp", "--stalls", "slow", "--net", "0", "--jitter", "0")
+    point(all(abs(t[0] - 0.4 * (i + 1)) < 0.001 for i, t in enumerate(slow)), "a slow worker makes every round four times as long", slow)
+    p = subprocess.run([PROGRAM, "--simulate", "--data", folder, "--stalls", "some"], capture_output=True, text=True, check=False)
+    point(p.returncode == 2 and "'some' is none of random, exponential, slow, tail, periods" in p.stderr, "unknown stalls are refused with those that there are", p.stderr)
     point(simulate(folder, "bsp", "--seconds", "2")[-1][0] < 3, "--seconds ends a run")
     for policy in "fastest:k=5", "fastest:k=0", "fastest:k=2x", "sfcd:k0=1,sth=", "timeout:10", "timeout:10ms,kmin=9", "ssp:-1", "grouped:g=5", "bsp:1", "now", "fastest:late=maybe":
         p = subprocess.run([PROGRAM, "--simulate", "--data", folder, "--workers", "4", "--rounds", "1", "--policy", policy], capture_output=True, text=True, check=False)

@@ -237,7 +237,7 @@ static void delays_are_as_said(void **state)
 {
 	struct train_opts stalls = {.seed = 9, .delay_p = 0.15}, never = {.seed = 9};
 	struct train_opts always = {.seed = 9, .delay_p = 1};
-	struct train_opts exponential = {.seed = 9, .exponential = true};
+	struct train_opts exponential = {.seed = 9, .stalls = STALLS_EXPONENTIAL};
 	double sum = 0, tail = 0, d;
 	int n = 0;
 
@@ -259,6 +259,31 @@ static void delays_are_as_said(void **state)
 	assert_true(fabs(tail / 40000 - 1) < 0.025);
 	assert_true(train_delay(&never, 1, 1) == 0);
 	assert_true(train_delay(&always, 1, 1) >= 0.5);
+}
+
+static void other_stalls_are_as_said(void **state)
+{
+	struct train_opts slow = {.stalls = STALLS_SLOW}, tail = {.seed = 9, .stalls = STALLS_TAIL};
+	struct train_opts periods = {.seed = 9, .stalls = STALLS_PERIODS};
+	int longer = 0, stalled = 0, again = 0;
+
+	for (int r = 0; r < 5000; r++) {
+		for (int w = 0; w < 8; w++) {
+			double d = train_delay(&periods, r, w);
+
+			assert_true(train_delay(&slow, r, w) == (w ? 0 : 3));
+			/* the median of the Pareto distribution is 2^(2/3) */
+			longer += train_delay(&tail, r, w) > 2 / 11.0 * (pow(2, 2 / 3.0) - 1);
+			assert_true(train_delay(&tail, r, w) >= 0);
+			assert_true(d == 0 || (d >= 0.5 && d < 2));
+			stalled += d > 0;
+			again += d > 0 && train_delay(&periods, r + 1, w) > 0;
+		}
+	}
+	assert_true(fabs(longer / 40000.0 - 0.5) < 0.0125);
+	/* 0.25 * 0.6 + 0.75 * 0.02; who is stalled is mostly in a bad period, and so in the next round */
+	assert_true(fabs(stalled / 40000.0 - 0.165) < 0.03);
+	assert_true(fabs((double)again / stalled - 0.53) < 0.05);
 }
 
 /* ---- data files ---- */
@@ -515,6 +540,7 @@ int main(void)
 		statement("demo: training with the same seed gives the same model", training_is_deterministic),
 		statement("demo: an epoch has every example exactly once", an_epoch_has_every_example_once),
 		statement("demo: delays of stragglers have the share and the length that were set", delays_are_as_said),
+		statement("demo: a slow worker, a heavy tail and bad periods are as described", other_stalls_are_as_said),
 		statement("demo: a CSV file of digits is read and split for training and test", digits_are_read_and_split),
 		statement("demo: a missing, malformed or cut CSV file is refused with a sentence", bad_digits_are_refused),
 		statement("demo: ssp, asp and grouped have steps, names that begin like these have not", steps_are_those_of_some_policies),

@@ -15,7 +15,9 @@ TARGETS = (85, 90, 93, 95, 96)
 OPTIMISERS = {"sgd": [], "momentum": ["--momentum", "0.9"], "adam": ["--adam"]}
 RATES = {"sgd": (0.0125, 9), "momentum": (0.00125, 11), "adam": (0.0002, 11)}	# least, and how many, each twice the one before
 SERENE, EXPONENTIAL = "serene", "exponential"
-SECONDS = {SERENE: 40, EXPONENTIAL: 80}	# a run trains for so long
+TROUBLES = ("slow", "tail", "periods", "none")
+STALLS = {SERENE: [], "none": ["--delay", "0"], **{s: ["--stalls", s] for s in (EXPONENTIAL, "slow", "tail", "periods")}}
+SECONDS = dict.fromkeys(STALLS, 40) | {EXPONENTIAL: 80}	# a run trains for so long
 LATE = ("residual", "drop")
 
 
@@ -78,7 +80,7 @@ class Cell:
         return ["--simulate", "--workers", str(WORKERS), "--rounds", str(self.rounds), "--seconds", str(SECONDS[s.stalls]), "--hidden", str(self.hidden),
                 "--batch", str(self.batch), "--base", str(self.base_ms), "--net", str(self.net_ms), "--jitter", str(self.jitter), "--eval", str(self.eval),
                 "--seed", str(self.seed), "--progress", "0", "--rate", repr(rate), "--policy", s.text(),
-                *OPTIMISERS[s.optimiser], *(["--finish"] if s.finish else []), *(["--exponential"] if s.stalls == EXPONENTIAL else [])]
+                *OPTIMISERS[s.optimiser], *(["--finish"] if s.finish else []), *STALLS[s.stalls]]
 
 
 def sfcd(k0: int, s_th: float, c_th: str) -> str:
@@ -126,6 +128,14 @@ def short_settings(o: str, *ks: int) -> list[Setting]:
     ]
 
 
+def trouble_settings(o: str, stalls: str) -> list[Setting]:
+    """Other stalls; workers finish every gradient where it can be late."""
+    half = WORKERS // 2
+    late = [*both("fixed", fixed(15, 12, half), o), *both("timeout", [f"timeout:10ms,kmin={half}"], o)]
+    steps = [Setting("steps", p, "", o) for p in ("asp", "ssp:4", "grouped:g=8")]
+    return [replace(s, stalls=stalls) for s in (Setting("bsp", "bsp", "", o), *(replace(s, finish=True) for s in late), *steps)]
+
+
 def probes(o: str, k: int) -> list[Setting]:
     """What a gain is made of: late gradients without staleness, in larger steps and in steps of the same size."""
     return [Setting("probe", f"fastest:k={k}{mean}", "fresh", o) for mean in ("", ",mean=all")]
@@ -142,6 +152,8 @@ def settings(quick: bool) -> list[Setting]:
         found += [replace(s, finish=True) for s in (*short_settings(o, 1, 8, 12, 14), *probes(o, 8)) if s.kind != "bsp"]
         found += [replace(s, stalls=EXPONENTIAL) for s in (*short_settings(o, 1, 2, 4, 8, 12), Setting("steps", "asp", "", o))]
     found += short_settings("adam", 1, 8, 12)
+    for stalls in TROUBLES:
+        found += [s for o in ("sgd", "momentum") for s in trouble_settings(o, stalls)]
     return list(dict.fromkeys(found))
 
 

@@ -107,7 +107,7 @@ def faster(other: Row | None, row: Row | None) -> float | None:
 
 def name_of(group: tuple) -> str:
     stalls, finish, optimiser = group
-    return f"{optimiser}, {'stalls' if stalls == SERENE else 'exponential'}" + (", finished" if finish else "")
+    return f"{optimiser}, {'stalls' if stalls == SERENE else stalls}" + (", finished" if finish else "")
 
 
 def adaptive(s: Setting) -> bool:

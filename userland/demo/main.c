@@ -37,7 +37,7 @@ enum {
 	OPT_ADAM,
 	OPT_BASE,
 	OPT_DELAY,
-	OPT_EXPONENTIAL,
+	OPT_STALLS,
 	OPT_FINISH,
 	OPT_EVAL,
 	OPT_OUT,
@@ -77,8 +77,10 @@ static const struct argp_option options[] = {
 	{"delay", OPT_DELAY, "P", 0,
 	 "Probability that a worker is delayed in a round, by U(0.5, 2) times base (default 0.15)",
 	 3},
-	{"exponential", OPT_EXPONENTIAL, NULL, 0,
-	 "Instead, a gradient takes longer by an exponentially distributed time of mean base", 3},
+	{"stalls", OPT_STALLS, "KIND", 0,
+	 "Who is delayed: random (the default), as --delay says; exponential: every gradient, by a time "
+	 "of mean base; slow: worker 0, always by three times base; tail: every gradient, by a heavy-tailed "
+	 "time; periods: each worker in bad periods of its own", 3},
 	{"finish", OPT_FINISH, NULL, 0,
 	 "Finish each gradient, as a backward pass in PyTorch does, also if its round is over", 3},
 	{"eval", OPT_EVAL, "N", 0, "Test the model every N rounds (default 4)", 3},
@@ -103,6 +105,18 @@ static const struct argp_option options[] = {
 	{"seconds", OPT_SECONDS, "S", 0, "Simulated: end then, if rounds are left", 5},
 	{"target", OPT_TARGET, "PERCENT", 0, "Accuracy to reach (default 95)", 5},
 	{}};
+
+static enum train_stalls stalls(const struct argp_state *st, const char *text)
+{
+	static const char *const kinds[STALLS_KINDS] = {"random", "exponential", "slow", "tail", "periods"};
+	int i = 0;
+
+	while (i < STALLS_KINDS && strcmp(text, kinds[i]))
+		i++;
+	if (i == STALLS_KINDS)
+		argp_error(st, "--stalls: '%s' is none of random, exponential, slow, tail, periods", text);
+	return i;
+}
 
 static double number(const struct argp_state *st, const char *what, const char *text, double from,
 		     double to, bool whole)
@@ -210,8 +224,8 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 	case OPT_POLICY:
 		o->policy = arg;
 		break;
-	case OPT_EXPONENTIAL:
-		o->exponential = true;
+	case OPT_STALLS:
+		o->stalls = stalls(st, arg);
 		break;
 	case OPT_FINISH:
 		o->finish = true;

@@ -35,6 +35,7 @@ enum rng_stream {
 	RNG_MODEL = 3,	   /* initial parameters */
 	RNG_DELAY = 4,	   /* is (worker, round) delayed? */
 	RNG_DELAY_LEN = 5, /* by how much? */
+	RNG_PERIOD = 6,	   /* does a worker's bad period begin or end? */
 	RNG_LATENCY = 98,  /* until a worker has a result, simulated */
 	RNG_JITTER = 99,   /* of the time that a worker computes, simulated */
 };

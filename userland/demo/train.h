@@ -16,6 +16,16 @@
 #include "mlp.h"
 
 #define TRAIN_WORKERS_MAX 64
+/* Stalls: see train_delay(). */
+enum train_stalls {
+	STALLS_RANDOM,
+	STALLS_EXPONENTIAL,
+	STALLS_SLOW,
+	STALLS_TAIL,
+	STALLS_PERIODS,
+	STALLS_KINDS,
+};
+
 #define TRAIN_SLICES	  16 /* times that a worker asks, while it computes, whether its round is over */
 
 /**
@@ -29,8 +39,7 @@
  * @adam: instead, see mlp_adam()
  * @base_ms: what a gradient takes to compute; the rest of the time it really
  *	takes is slept
- * @delay_p: probability of a worker being delayed in a round
- * @exponential: instead, each gradient takes longer by an exponential time of mean @base_ms
+ * @stalls, @delay_p: who is delayed, see train_delay()
  * @finish: a gradient is finished, also if its round is decided without it
  * @eval: rounds between two tests of the model
  * @out: folder for what is recorded, NULL = nowhere
@@ -55,7 +64,8 @@ struct train_opts {
 	bool adam;
 	double base_ms;
 	double delay_p;
-	bool exponential, finish;
+	enum train_stalls stalls;
+	bool finish;
 	int eval;
 	const char *out;
 	const char *run;
@@ -98,8 +108,15 @@ void trainer_apply(struct trainer *t, const float *mean);
 double trainer_accuracy(const struct trainer *t, const float *p, struct mlp_work *wk);
 uint32_t trainer_crc(const struct trainer *t);
 
-/* How many times base_ms worker @worker is delayed in round @round: mostly 0, with
- * probability delay_p uniform in [0.5, 2); or exponential.  Pure function of its arguments. */
+/*
+ * How many times base_ms worker @worker is delayed in round @round.  Pure function of its arguments.
+ *  random	mostly 0, with probability delay_p uniform in [0.5, 2)
+ *  exponential	of mean 1
+ *  slow	worker 0 always by 3
+ *  tail	2/11 (P - 1), with P of a Pareto distribution of exponent 1.5
+ *  periods	as random, with a probability of 0.6 in bad periods of a worker, of 0.02 in between;
+ *		they last 30 rounds on average, and those between them 90
+ */
 double train_delay(const struct train_opts *o, uint32_t round, int worker);
 
 /* Has this policy, as `saina job' takes it, steps instead of rounds? */

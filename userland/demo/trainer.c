@@ -109,13 +109,42 @@ uint32_t trainer_crc(const struct trainer *t)
 	return crc32(0, (const unsigned char *)t->p, t->mlp.params * sizeof(*t->p));
 }
 
+/*
+ * Each round a bad period ends with a probability of 1/30, and a good one with 1/90.  Both follow
+ * from one random number: below 1/90 the period changes whichever it is, from there to 1/30 it is
+ * good afterwards.  So what was before the last number of the second kind does not matter.
+ */
+static bool bad_period(const struct train_opts *o, uint32_t round, int worker)
+{
+	bool bad = false;
+
+	for (uint32_t r = round; r; r--) {
+		double u = rng_unit(rng_at(o->seed, RNG_PERIOD, r, worker));
+
+		if (u < 1 / 90.0)
+			bad = !bad;
+		else if (u < 1 / 30.0)
+			break;
+	}
+	return bad;
+}
+
 double train_delay(const struct train_opts *o, uint32_t round, int worker)
 {
-	double u = rng_unit(rng_at(o->seed, RNG_DELAY_LEN, round, worker));
+	double u = rng_unit(rng_at(o->seed, RNG_DELAY_LEN, round, worker)), p = o->delay_p;
 
-	if (o->exponential)
+	switch (o->stalls) {
+	case STALLS_EXPONENTIAL:
 		return -log(1 - u);
-	if (rng_unit(rng_at(o->seed, RNG_DELAY, round, worker)) >= o->delay_p)
-		return 0;
-	return 0.5 + 1.5 * u;
+	case STALLS_SLOW:
+		return worker ? 0 : 3;
+	case STALLS_TAIL:
+		return 2 / 11.0 * (pow(1 - u, -1 / 1.5) - 1);
+	case STALLS_PERIODS:
+		p = bad_period(o, round, worker) ? 0.6 : 0.02;
+		break;
+	default:
+		break;
+	}
+	return rng_unit(rng_at(o->seed, RNG_DELAY, round, worker)) < p ? 0.5 + 1.5 * u : 0;
 }
