@@ -129,10 +129,9 @@ def short_settings(o: str, *ks: int) -> list[Setting]:
 
 
 def trouble_settings(o: str, stalls: str) -> list[Setting]:
-    """Other stalls; workers finish every gradient where it can be late."""
-    half = WORKERS // 2
-    late = [*both("fixed", fixed(15, 12, half), o), *both("timeout", [f"timeout:10ms,kmin={half}"], o)]
-    steps = [Setting("steps", p, "", o) for p in ("asp", "ssp:4", "grouped:g=8")]
+    """Other stalls; workers finish every gradient where it can be late.  Steps are for plain gradient descent."""
+    late = [*both("fixed", fixed(15, 12), o), *both("timeout", [f"timeout:10ms,kmin={WORKERS // 2}"], o)]
+    steps = [Setting("steps", p, "", o) for p in (("asp", "grouped:g=8") if o == "sgd" else ())]
     return [replace(s, stalls=stalls) for s in (Setting("bsp", "bsp", "", o), *(replace(s, finish=True) for s in late), *steps)]
 
 

@@ -258,7 +258,8 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 			argp_error(st, "--data is missing: tools/get-digits fetches some");
 		if (a->mode == MODE_WORKER && !o->aggregator)
 			argp_error(st, "--aggregator is missing (or say --simulate)");
-		if (train_has_steps(o->policy) && (o->momentum > 0 || o->adam))
+		if (a->mode == MODE_WORKER && train_has_steps(o->policy) &&
+		    (o->momentum > 0 || o->adam))
 			argp_error(st, "--policy: %s is for plain gradient descent, without --momentum and --adam", o->policy);
 		if (a->mode == MODE_WORKER && o->worker >= o->workers)
 			argp_error(st, "--worker: 0 to %d, there are %d workers", o->workers - 1,
