@@ -94,6 +94,14 @@ def case_broadcast(w):
         point(False, "broadcast: from a worker that is not there is refused")
     except saina.Error as e:
         point(e.errno == errno.ECONNABORTED, "broadcast: from a worker that is not there is refused", str(e))
+    if RANK == 1:
+        time.sleep(0.3)
+    w.broadcast(make(numpy.zeros(2000, numpy.int32)), 0)
+    try:
+        w.allreduce(make(numpy.ones(2000, numpy.float32)))
+        point(True, "broadcast: float32 follows, also where this worker was late for the broadcast")
+    except saina.Error as e:
+        point(False, "broadcast: float32 follows, also where this worker was late for the broadcast", str(e))
 
 
 def case_residual(w):

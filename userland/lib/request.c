@@ -73,6 +73,21 @@ int saina_check_startable(struct saina *s)
 	return ret;
 }
 
+/* Is there a residual of another type?  One of zeros, as a late part in a broadcast leaves it, is forgotten. */
+static bool residual_differs(struct saina *s, uint32_t segment, enum saina_type type)
+{
+	struct saina_gradient *g = &s->round.grad;
+	const uint32_t *kept = g->residual + (size_t)segment * s->session.job.payload;
+
+	if (!g->state[segment].residual || g->state[segment].residual == type)
+		return false;
+	for (uint32_t i = 0; i < s->session.job.payload; i++)
+		if (kept[i])
+			return true;
+	g->state[segment].residual = 0;
+	return false;
+}
+
 static int check_request(struct saina *s, size_t n, enum saina_type type, enum saina_result_op op,
 			 uint32_t segments)
 {
@@ -108,7 +123,7 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 				   n, (unsigned long long)job->elements,
 				   (unsigned long long)assigned * job->payload);
 	for (uint32_t i = assigned; i < assigned + segments; i++)
-		if (s->round.grad.state[i].residual && s->round.grad.state[i].residual != type)
+		if (residual_differs(s, i, type))
 			return saina_error(s, -EINVAL,
 					   "segment %u keeps a residual of the other type: a range "
 					   "of the gradient must keep its type",
