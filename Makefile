@@ -99,6 +99,7 @@ check-downloads:
 # SHARD=2/4: the second of four parts that can run one at a time.
 check-all: bench-deps torch-deps deb-deps
 	tools/install-deps full
+	tools/install-deps fashion
 	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs bench-programs
 	tools/saina-vm kernel-tools >/dev/null
 	selftests/run --full $(if $(SHARD),--shard $(SHARD))
@@ -144,7 +145,7 @@ help:
 	@echo 'make bench-scale     the switch alone on 1 to all cores; simulated: 16 and 64 cores, links of 10 to 100 Gb/s'
 	@echo 'make bench-loss      what losses cost, by simulation: rounds of 4 MiB on links of 1 Gb/s, 0 to 20 % lost each way'
 	@echo 'make bench-policies  time-outs, k set by a client, ssp:10 beside bsp, by real workers: what they promise and keep'
-	@echo 'make figures         what was published of such policies, measured: about three hours (FIGURES_ARGS=--quick: under 5 minutes)'
+	@echo 'make figures         what was published of such policies, measured: about five hours (FIGURES_ARGS=--quick: under 5 minutes)'
 	@echo 'make bench-netlink   how long configuration calls take, in the test VM (VM_KERNEL=6.12, BENCH_ARGS="-n CALLS")'
 	@echo 'make bench-lookup    what asking saina.ko for a job costs, in the test VM (VM_KERNEL=6.12)'
 	@echo 'make install         install under PREFIX=$(PREFIX) (DESTDIR honoured)'

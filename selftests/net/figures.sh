@@ -51,12 +51,15 @@ report=$tmp/out/late_rule.json
 report_has "late_rule: each optimiser has a best rate for each rule" \
 	'[.best[] | select(.rate) | "\(.optimiser) \(.rule)"] | length == 12'
 
-python3 "$top/tools/figures/deadline.py" --workers 4 --base 40 --rounds 100 --only serene --out "$tmp/out" >"$tmp/log" 2>&1
-point $? "deadline: a small run ends well"
+python3 "$top/tools/figures" --quick --only deadline,fashion --out "$tmp/out" >"$tmp/log" 2>&1
+point $? "deadline, fashion: small runs end well"
 sed 's/^/# /' "$tmp/log"
+report=$tmp/out/fashion.json
+report_has "fashion: each run has learned something, and only who does not wait has late gradients" \
+	'.complete and ([.rows[] | .final > 30 and (.late > 0) == (.policy != "bsp")] == [true, true, true])'
 report=$tmp/out/deadline.json
 report_has "deadline: each rule has gradients in its sums, and k has those it waits for" \
-	'(.rows | length == 6 and all(.rate > 0)) and ([.rows[] | select(.rule == "k=3") | .count] == [3])'
+	'.complete and (.rows | length == 5 and all(.rate > 0)) and ([.rows[] | select(.rule == "k=3") | .count] == [3])'
 report_has "deadline: the controller has decided" '[.rows[] | select(.rule == "deadline") | .decisions | length] | .[0] > 0'
 
 printf '5\n-1\n' >"$tmp/times"

@@ -19,8 +19,11 @@ sys.path[:0] = [TOP + "/tools/figures", TOP + "/tools/lab"]
 # pylint: disable=wrong-import-position
 import accuracy
 import accuracy_plan
+import deadline
+import fashion
 import fit
 import models
+import series
 from lab import BenchError
 from models import Outcome
 
@@ -147,11 +150,16 @@ def run_points():
 
 def refusal_points():
     status, said, report, made, _ = run("--only", "serene,speed")
-    point(status == 2 and '"speed" is none of serene, order, timeout, basu, accuracy' in said, "an unknown figure is refused with those that there are", said)
+    point(status == 2 and '"speed" is none of serene, order, timeout, basu, deadline, accuracy, fashion' in said, "an unknown figure is refused with those that there are", said)
     status, said, report, made, _ = run("--only", "serene", "--workers", "65")
     point(status == 1 and not made and "a job has at most 64 workers; what fits: up to 64 workers" in said, "more workers than a job has are refused before anything starts", said)
     status, said, report, made, _ = run("--only", "serene", "--workers", "40", "--base", "10")
     point(status == 1 and not made and "what fits: up to 25 workers or --base 16" in said, "too many workers for the processors are refused, with what fits", said)
+    fashion.FOLDER, folder = "/nowhere", fashion.FOLDER
+    status, said, report, made, _ = run("--only", "serene,fashion")
+    point(status == 1 and not made and "Fashion-MNIST is not installed: run `tools/install-deps fashion'" in said,
+          "a data set that is not installed is said before anything starts, with the command", said)
+    fashion.FOLDER = folder
     try:
         fit.check(16, 60, 2, 100)
         point(False, "too many workers for the memory are refused")
@@ -209,9 +217,61 @@ def accuracy_points():
     point(sum(b["verdict"] == "MISSED" for b in bars.values()) == 2, "accuracy: a setting that is too slow misses its bars", bars)
 
 
+# --- figures of runs in one lab -----------------------------------------------------------------
+
+@contextlib.contextmanager
+def fake_deadlines(_series, _jobs):
+    def measure(of):
+        MADE.append(of.key)
+        if len(MADE) == HOW.get("interrupt"):
+            raise KeyboardInterrupt
+        if of.rule == HOW.get("fail"):
+            raise BenchError("no route")
+        return {"count": 3, "round": 1, "rate": {"bsp": 20, "k=3": 40}.get(of.rule, 30), "decisions": []}
+    yield measure
+
+
+@contextlib.contextmanager
+def fake_fashion(_series, _jobs):
+    """bsp reaches the target after 20 s at its best rate, .02 or .002; others at twice that rate in half the time, but never with seed 2."""
+    def measure(of):
+        MADE.append(of.key)
+        time, best = (20, .02) if of.policy == "bsp" else (10, .04)
+        rate = of.rate if of.optimiser == "momentum" else 10 * of.rate
+        time *= max(rate / best, best / rate)
+        rank = {"seconds": 30, "rounds": 300, "late": 0, "skipped": 0, "computed_over_ms": 0, "longest_ms": 100}
+        return {"curve": [[time, 100, 60 if of.seed == 2 else 75.5]], "ranks": [rank] * 4}
+    yield measure
+
+
+def series_points():
+    deadline.Deadline.session, fashion.Fashion.session, series.Jobs = fake_deadlines, fake_fashion, FakeJobs
+    missing, fashion.missing = fashion.missing, lambda: ""
+    words = ("--quick", "--only", "deadline")
+    status, said, report, made, _ = run(*words, report_name="deadline.json", interrupt=3)
+    point(status == 130 and len(report["rows"]) == 2 and not report["complete"] and "the same command goes on" in said, "deadline: an interrupted run says how it goes on", status, said)
+    status, said, report, made, _ = run(*words, report_name="deadline.json", fail="bsp")
+    point(status == 3 and len(made) == 3 and report["failed"] == [{"run": "serene-bsp", "reason": "no route"}] and "serene-bsp failed: no route" in said,
+          "deadline: a run that fails is named, and the others are made", status, made, report["failed"])
+    status, _, report, made, files = run(*words, report_name="deadline.json")
+    found = {r["rule"]: r["to_best"] for r in report["rows"]}
+    point(status == 0 and made == ["serene-bsp"] and report["complete"] and found == {"k=2": .75, "k=3": 1, "bsp": .5, "hand": .75, "deadline": .75},
+          "deadline: gradients per time are those of the best fixed number of workers times a factor", status, made, found)
+    point({"figure-deadline.svg", "figure-deadline.png", "deadline.txt"} <= set(files), "deadline: a table and pictures are written", files)
+    status, said, report, made, files = run("--only", "fashion", "--seeds", "3", report_name="fashion.json")
+    rows = {(r["optimiser"], r["policy"]): r for r in report["rows"]}
+    bsp, late = rows["momentum", "bsp"], rows["adam", "fastest:k=3"]
+    point(status == 0 and len(made) == 120 and len(rows) == 8 and (bsp["rate"], late["rate"]) == (.02, .004) and late["faster"] == 2,
+          "fashion: each policy is at its own best rate, compared with bsp", bsp, late)
+    point(bsp["most"] is None and bsp["times"]["75"] == 20 and not bsp["edge"] and "20.0 .. - " in said, "fashion: the time is the median of the seeds, with their spread", bsp)
+    point({"figure-fashion.svg", "fashion.txt"} <= set(files), "fashion: a table and pictures are written", files)
+    fashion.missing = missing
+
+
 try:
     model_points()
     accuracy_points()
+    series_points()
     run_points()
     refusal_points()
 finally:

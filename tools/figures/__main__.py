@@ -4,7 +4,7 @@
 Workers are real processes in namespaces of this machine and their gradients real packets, summed by the
 program on a bridge's ports.  What they compute is emulated: they sleep, for times that are drawn before.
 Beside what is measured is what was published, and what the published models predict.  The time to
-accuracy (accuracy.py) is simulated.
+accuracy is simulated (accuracy.py), and measured with PyTorch (fashion.py).
 """
 
 import argparse
@@ -12,12 +12,15 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 
 sys.dont_write_bytecode = True
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lab"))
 # pylint: disable=wrong-import-position
 import accuracy
+import deadline
+import fashion
 import fit
 import interrupt
 import plan
@@ -29,10 +32,10 @@ from lab import BUILD, TOP, BenchError
 from measure import measure
 from plan import FIGURES, Run, Value
 from progress import Progress
+from series import FAILED
 from workers import Jobs
 
-FAILED = 3		# exit status
-NAMES = [*FIGURES, accuracy.NAME]
+NAMES = [*FIGURES, deadline.NAME, accuracy.NAME, fashion.NAME]
 
 
 def listed(names):
@@ -55,12 +58,12 @@ def arguments(argv) -> argparse.Namespace:
         epilog="Finished runs are kept in build/figures, and a run with the same settings goes on from there.  "
         "Exit status: 0; 1: it could not begin; 2: usage; 3: runs failed, they are named; 130: interrupted.")
     p.add_argument("--quick", action="store_true", help="few and short runs, under 5 minutes (the whole takes some hours)")
-    p.add_argument("--only", type=listed(NAMES), default=NAMES, metavar="LIST", help=f"of {', '.join(NAMES)} (all)")
+    p.add_argument("--only", type=listed(NAMES), metavar="LIST", help=f"of {', '.join(NAMES)} (all; fashion if PyTorch and Fashion-MNIST are installed)")
     p.add_argument("--workers", type=numbers, default=(), metavar="LIST", help="numbers of workers of the figure serene (4,8,16; --quick: 4,8)")
-    p.add_argument("--base", type=whole(10, 10000), metavar="MS", help="time that is computed (60; --quick: 40); longer where processors are busy")
-    p.add_argument("--iterations", type=whole(10, 100000), metavar="N", help="of a run (1000; --quick: 60)")
+    p.add_argument("--base", type=whole(10, 10000), metavar="MS", help="time that is computed (60, deadline 200, fashion 100; --quick: 40, 40, 60); longer where processors are busy")
+    p.add_argument("--iterations", type=whole(10, 100000), metavar="N", help="of a run (1000, deadline 240, fashion 200; --quick: 60, 100, 40)")
     p.add_argument("--seed", type=whole(0, 10 ** 9), default=1, metavar="N", help="of what is drawn (1)")
-    p.add_argument("--seeds", type=whole(1, 1000), metavar="N", help="of the figure accuracy: seeds of each setting (8; --quick: 2)")
+    p.add_argument("--seeds", type=whole(1, 1000), metavar="N", help="of the figures accuracy and fashion: seeds of each setting (8 and 3; --quick: 2 and 1, of fashion always)")
     p.add_argument("--fresh", action="store_true", help="make all runs, whether they are kept or not")
     p.add_argument("--out", default="result", metavar="DIR", help="where figures.json, figures.txt and the pictures go (result)")
     return p.parse_args(argv)
@@ -166,11 +169,30 @@ def planned(a: argparse.Namespace, names: list[str]) -> dict[str, list[Value]]:
 
 def main(argv=None) -> int:
     a = arguments(argv)
+    names = a.only or NAMES
+    made: dict[str, Callable[[], int]] = {
+        deadline.NAME: lambda: deadline.figure(a.out, a.quick, a.fresh, a.base, a.iterations, a.seed),
+        accuracy.NAME: lambda: accuracy.figure(a.out, a.quick, a.seeds, a.fresh),
+        fashion.NAME: lambda: fashion.figure(a.out, a.quick, a.seeds, a.fresh, a.base, a.iterations)}
+    if fashion.NAME in names and (missing := fashion.missing()):
+        print(f"figures: {fashion.NAME}: {missing}", file=sys.stderr)
+        if a.only:
+            return 1
+        names = [n for n in names if n != fashion.NAME]
     status = 0
-    if lab := [name for name in a.only if name in FIGURES]:
+    if lab := [name for name in names if name in FIGURES]:
         status = measure_all(a, lab)
-    if accuracy.NAME in a.only and status in (0, FAILED):
-        status = accuracy.figure(a.out, a.quick, a.seeds, a.fresh) or status
+    for name in (n for n in made if n in names):
+        if status not in (0, FAILED):
+            break
+        try:
+            if name != accuracy.NAME:
+                check_ready()
+            os.makedirs(a.out, exist_ok=True)
+            status = made[name]() or status
+        except (BenchError, OSError) as e:
+            print(f"figures: {e}", file=sys.stderr)
+            return 1
     return status
 
 

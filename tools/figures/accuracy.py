@@ -6,21 +6,17 @@ import re
 import shutil
 import statistics
 import subprocess
-import sys
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import accuracy_report
-import interrupt
 import results
 from accuracy_plan import TARGETS, Cell, cells, rates
-from keep import Kept
 from lab import BUILD, TOP, BenchError, run
-from progress import Progress
+from series import Series
 
 LINE = re.compile(r"simulated +([\d.]+) s +round +(\d+) .*accuracy +([\d.]+) %  k (\d+)  late +([\d.]+) %")
 NAME = "accuracy"
-FAILED = 3		# exit status
 SEEDS, SEEDS_QUICK = 8, 2
 LAST = 5		# tests whose mean is the final accuracy
 PROGRAM = os.path.join(BUILD, "saina-train")
@@ -59,18 +55,12 @@ def make_cell(cell: Cell, digits: str) -> dict:
     return {"rates": at, "took_s": round(time.monotonic() - began, 3)}
 
 
-class Grid:
-    """made, failed: of each cell."""
+class Grid(Series):
+    """made: of each cell."""
 
-    def __init__(self, wanted: list[Cell], fresh: bool):
-        self.kept = Kept(os.path.join(BUILD, "figures"))
-        if fresh:
-            for c in wanted:
-                self.kept.forget(c)
-        self.made: dict[Cell, dict] = {c: found for c in wanted if (found := self.kept.read(c))}
-        self.failed: dict[Cell, str] = {}
-        self.todo = [c for c in wanted if c not in self.made]
-        self.progress = Progress(len(wanted))
+    def __init__(self, wanted: list[Cell], fresh: bool, quick: bool):
+        super().__init__(NAME, wanted, fresh)
+        self.quick = quick
 
     def left(self, done: int) -> str:
         if not done:
@@ -98,24 +88,18 @@ class Grid:
                 raise
 
     def finish(self, cell: Cell, future, done: int) -> None:
-        try:
-            result = future.result()
-            self.kept.write(cell, result)
-            self.made[cell] = result
-        except BenchError as e:
-            self.failed[cell] = str(e)
-            self.progress.line(f"figures: accuracy {cell.key} failed: {e}")
+        self.keep(cell, future.result)
         self.progress.row = len(self.made)
         self.progress.where = f"accuracy, {len(self.made)} of {self.progress.total} cells"
         self.progress(f"{cell.key}, {self.left(done)}")
         if not self.progress.terminal and done % 100 == 0:
             self.progress.line(f"[{self.progress.elapsed()}] accuracy, {len(self.made)} of {self.progress.total} cells, {self.left(done)}")
 
-    def write(self, out: str, quick: bool) -> list[str]:
+    def write(self, out: str) -> list[str]:
         text, rows, bars = accuracy_report.text(self.made)
         print(f"\n{text}", end="")
         json, txt = (os.path.join(out, f"accuracy.{n}") for n in ("json", "txt"))
-        results.write_json(json, {**results.machine(), "quick": quick, "complete": len(self.made) == self.progress.total, "bars": bars,
+        results.write_json(json, {**results.machine(), "quick": self.quick, "complete": self.complete(), "bars": bars,
                                   "failed": [{"cell": c.key, "reason": why} for c, why in self.failed.items()], "best": [r.plain() for r in rows],
                                   "rows": [{"cell": c.spec(), **r} for c, r in self.made.items()]})
         with open(txt, "w", encoding="utf-8") as f:
@@ -125,23 +109,7 @@ class Grid:
 
 def figure(out: str, quick: bool, seeds: int | None, fresh: bool) -> int:
     """The exit status."""
-    try:
-        check_ready()
-        os.makedirs(out, exist_ok=True)
-        grid = Grid(cells(quick, seeds or (SEEDS_QUICK if quick else SEEDS)), fresh)
-        print(f"figures: accuracy, simulated: {len(grid.todo)} of {grid.progress.total} cells to make, the others are kept", flush=True)
-        status = 0
-        interrupt.catch()
-        try:
-            grid.make()
-        except KeyboardInterrupt:
-            status = 130
-        interrupt.ignore()
-        grid.progress.clear()
-        if status:
-            print(f"\nfigures: stopped with {grid.progress.total - len(grid.made)} cells to make; the same command goes on.  What there is:")
-        print(f"\n[{grid.progress.elapsed()}] {', '.join(grid.write(out, quick))}; how to read them: Documentation/figures.rst")
-    except (BenchError, OSError) as e:
-        print(f"figures: {e}", file=sys.stderr)
-        return 1
-    return status or (FAILED if grid.failed else 0)
+    check_ready()
+    grid = Grid(cells(quick, seeds or (SEEDS_QUICK if quick else SEEDS)), fresh, quick)
+    print(f"figures: accuracy, simulated: {len(grid.todo)} of {grid.progress.total} cells to make, the others are kept", flush=True)
+    return grid.present(out)

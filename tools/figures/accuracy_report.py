@@ -3,13 +3,13 @@
 
 Documentation/figures.rst says how to read it."""
 
-import os
+import math
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 
+import picture
 from accuracy_plan import COUNTS, FIXED, LATE, OPTIMISERS, SERENE, TARGETS, THRESHOLDS, WORKERS, Cell, Setting, rates, sfcd
-from lab import run
 
 NEVER = float("inf")
 TARGET = 95
@@ -249,25 +249,12 @@ PICTURE = (("bsp", ""), *((f"fastest:k={k}", late) for k in (1, 4, 8, 12, 14) fo
 
 def draw(folder: str, rows: list[Row]) -> list[str]:
     """Time to the target: those of PICTURE, and the best of SFCD and DBW, a panel an optimiser."""
-    data = os.path.join(folder, "figure-accuracy.dat")
-    titles = []
-    with open(data, "w", encoding="utf-8") as f:
-        for optimiser in OPTIMISERS:
-            mine = [r for r in rows if r.setting.group() == (SERENE, False, optimiser) and r.time < NEVER]
-            shown = [r for p in PICTURE for r in mine if (r.setting.policy, r.setting.late) == p]
-            shown += [min(of, key=lambda r: r.time) for kind in ("sfcd", "dbw") if (of := [r for r in mine if r.setting.kind == kind])]
-            if not shown:
-                continue
-            titles.append(f"{optimiser}: seconds to {TARGET} %")
-            f.write(f"# {titles[-1]}: place, label, median, least, most\n")
-            for i, r in enumerate(sorted(shown, key=lambda r: -r.time)):
-                f.write(f"{i} \"{r.setting.text()}\" {r.time:.2f} {r.least:.2f} {'NaN' if r.most == NEVER else f'{r.most:.2f}'}\n")
-            f.write("\n\n")
-    if not titles:
-        return []
-    script = os.path.join(os.path.dirname(os.path.realpath(__file__)), "accuracy.gp")
-    paths = []
-    for kind in "svg", "png":
-        paths.append(os.path.join(folder, f"figure-accuracy.{kind}"))
-        run("gnuplot", "-e", f"data = '{data}'; out = '{paths[-1]}'; kind = '{kind}'; titles = '{'|'.join(titles)}'; panels = {len(titles)}", script)
-    return paths
+    panels = {}
+    for optimiser in OPTIMISERS:
+        mine = [r for r in rows if r.setting.group() == (SERENE, False, optimiser) and r.time < NEVER]
+        shown = [r for p in PICTURE for r in mine if (r.setting.policy, r.setting.late) == p]
+        shown += [min(of, key=lambda r: r.time) for kind in ("sfcd", "dbw") if (of := [r for r in mine if r.setting.kind == kind])]
+        panels[f"{optimiser}: seconds to {TARGET} % (median, all seeds)"] = [
+            picture.point(i, r.setting.text(), r.time, r.least, math.nan if r.most == NEVER else r.most)
+            for i, r in enumerate(sorted(shown, key=lambda r: -r.time))]
+    return picture.draw(folder, "accuracy", "points.gp", panels)

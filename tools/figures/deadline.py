@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a time-out that sets itself earns: gradients in sums per time, of real workers under `saina policy
 control' of a job with policy timeout, beside a time-out set by hand, BSP, and fixed numbers of workers.
@@ -7,27 +6,55 @@ Computation is emulated by sleeping, packets are real.  Workers give up when the
 same stalls under all rules.
 """
 
-import argparse
 import os
 import random
 import subprocess
-import sys
 import tempfile
 import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 
-sys.dont_write_bytecode = True
-HERE = os.path.dirname(os.path.realpath(__file__))
-sys.path[1:1] = [HERE, os.path.join(HERE, "../lab")]
-# pylint: disable=wrong-import-position
 import fit
 import models
-import results
-from lab import BUILD, TOP, BenchError
+import picture
+from lab import BenchError
+from series import RealSeries
 from workers import Jobs, Workers
 
+NAME = "deadline"
 SLOW = 10		# a run may take so many times as long as it should
 POLL_S = 0.02
 ELEMENTS = 256		# one segment
+RULE = "deadline"	# the controller's
+
+
+@dataclass(frozen=True)
+class Run:
+    """Workers under one rule with one pattern of stalls; policy: of the job, to begin with."""
+
+    pattern: str
+    rule: str
+    policy: str
+    workers: int
+    rounds: int
+    base_ms: int
+    seed: int
+
+    figure = NAME
+
+    @property
+    def key(self) -> str:
+        return f"{self.pattern}-{self.rule.replace('=', '')}"
+
+    def spec(self) -> dict:
+        return asdict(self)
+
+    def draws(self) -> models.Draws:
+        return draws(self.pattern, self.workers, self.rounds, self.seed)
+
+    def seconds(self) -> float:
+        """How long it takes, at most."""
+        return sum(map(max, zip(*self.draws()))) * self.base_ms / 1000
 
 
 def draws(pattern: str, workers: int, rounds: int, seed: int) -> models.Draws:
@@ -57,41 +84,41 @@ def worker(pattern: str, w: int, rounds: int, rng: random.Random):
 PATTERNS = ("none", "serene", "slow", "tail", "periods", "change")
 
 
-def rules(a: argparse.Namespace) -> dict[str, str]:
-    hand = f"timeout:{a.base * 100}us,kmin={a.workers // 2},late=drop"
-    fixed = {f"k={k}": f"fastest:k={k},late=drop" for k in range(max(a.workers - a.fixed, 1), a.workers)}
-    return {**fixed, "bsp": "bsp", "hand T": hand, "deadline": hand}
+def runs(quick: bool, workers: int, base_ms: int, rounds: int, seed: int) -> list[Run]:
+    hand = f"timeout:{base_ms * 100}us,kmin={workers // 2},late=drop"
+    rules = {**{f"k={k}": f"fastest:k={k},late=drop" for k in range(max(workers - 2, 1), workers)}, "bsp": "bsp", "hand": hand, RULE: hand}
+    return [Run(pattern, rule, policy, workers, rounds, base_ms, seed)
+            for pattern in (("serene",) if quick else PATTERNS) for rule, policy in rules.items()]
 
 
-def measure(jobs: Jobs, a: argparse.Namespace, pattern: str, rule: str, folder: str) -> dict:
-    own = draws(pattern, a.workers, a.rounds, a.seed)
-    jobs.add("figure", a.workers, rules(a)[rule], ELEMENTS)
+def measure(jobs: Jobs, run: Run, folder: str) -> dict:
+    jobs.add("figure", run.workers, run.policy, ELEMENTS)
     controller = None
     try:
         with Workers(jobs.lab, "figure", folder) as workers:
-            for w, times in enumerate(own):
+            for w, times in enumerate(run.draws()):
                 path = os.path.join(folder, f"draws.{w}")
                 with open(path, "w", encoding="ascii") as f:
-                    f.writelines(f"{x * a.base * 1000:.0f}\n" for x in times)
-                workers.begin(w, "--rounds", str(a.rounds), "--elements", str(ELEMENTS), "--think-from", path, "--cancel")
-            if rule == "deadline":
+                    f.writelines(f"{x * run.base_ms * 1000:.0f}\n" for x in times)
+                workers.begin(w, "--rounds", str(run.rounds), "--elements", str(ELEMENTS), "--think-from", path, "--cancel")
+            if run.rule == RULE:
                 # all gradients are worth the same, as they are counted here
                 controller = subprocess.Popen(jobs.tool("-j", "policy", "control", "figure", "noise", "1000000", "interval", "200"),
                                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="ascii")
-            limit = 60 + SLOW * sum(max(r) for r in zip(*own)) * a.base / 1000
+            limit = 60 + SLOW * run.seconds()
             before = wait_for(workers, 1, limit)
             begin = time.monotonic()
-            wait_for(workers, a.rounds, limit)
+            wait_for(workers, run.rounds, limit)
             seconds = time.monotonic() - begin
-            ended = [workers.end(w, limit) for w in range(a.workers)]
+            ended = [workers.end(w, limit) for w in range(run.workers)]
             if any(e["wrong"] for e in ended):
                 raise BenchError("a sum is wrong")
             counts = [line["count_max"] for line in workers.log(0)[before:]]
     finally:
         decisions = stop(controller)
         jobs.delete("figure")
-    return {"pattern": pattern, "rule": rule, "seconds": seconds, "count": sum(counts) / len(counts),
-            "round": seconds * 1000 / a.base / len(counts), "rate": sum(counts) / seconds, "decisions": decisions}
+    return {"count": sum(counts) / len(counts), "round": seconds * 1000 / run.base_ms / len(counts), "rate": sum(counts) / seconds,
+            "decisions": decisions}
 
 
 def wait_for(workers: Workers, rounds: int, limit: float) -> int:
@@ -114,80 +141,47 @@ def stop(controller: subprocess.Popen | None) -> list[str]:
     return controller.communicate()[0].splitlines()
 
 
-def table(rows: list[dict], names: list[str], patterns: list[str]) -> str:
-    lines = [f"{'gradients per time, best k = 1':<32}" + "".join(f"{n:>9}" for n in names)]
-    for p in patterns:
-        mine = {r["rule"]: r for r in rows if r["pattern"] == p}
-        best = max((r["rate"] for n, r in mine.items() if n[:2] == "k=" or n == "bsp"), default=0)
-        lines.append(f"{p:<32}" + "".join(f"{mine[n]['rate'] / best:9.2f}" if n in mine and best else f"{'-':>9}" for n in names))
-    return "\n".join(lines)
+class Deadline(RealSeries):
+    """rows(): gradients per time, divided by that of the best fixed number of workers with the same stalls."""
 
+    def __init__(self, wanted: list[Run], fresh: bool, quick: bool):
+        super().__init__(NAME, wanted, fresh)
+        self.quick, self.workers = quick, wanted[0].workers
 
-def whole(least: int, most: int):
-    def parse(text: str) -> int:
-        if not text.isdigit() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"\"{text}\" is not a number from {least} to {most}")
-        return int(text)
-    return parse
-
-
-def names_of(known):
-    def parse(text: str) -> list[str]:
-        for n in text.split(","):
-            if n not in known:
-                raise argparse.ArgumentTypeError(f"\"{n}\" is none of {', '.join(known)}")
-        return text.split(",")
-    return parse
-
-
-def arguments() -> argparse.Namespace:
-    p = argparse.ArgumentParser(prog="tools/figures/deadline.py", description="Gradients per time under a time-out that sets itself, one set by "
-                                "hand, BSP and fixed numbers of workers.  See Documentation/policies.rst, section 9.")
-    p.add_argument("--workers", type=whole(2, 64), default=8, metavar="N", help="2 to 64 (8)")
-    p.add_argument("--fixed", type=whole(1, 63), default=4, metavar="N", help="numbers of workers below all that are tried as k (4)")
-    p.add_argument("--base", type=whole(10, 10000), default=60, metavar="MS", help="time that is computed (60)")
-    p.add_argument("--rounds", type=whole(60, 100000), default=600, metavar="N", help="of a run (600)")
-    p.add_argument("--seed", type=whole(0, 10 ** 9), default=1, metavar="N", help="of the stalls (1)")
-    p.add_argument("--only", type=names_of(PATTERNS), default=list(PATTERNS), metavar="LIST", help=f"of {', '.join(PATTERNS)} (all)")
-    p.add_argument("--out", default="result", metavar="DIR", help="where deadline.json goes (result)")
-    return p.parse_args()
-
-
-def main() -> int:
-    a = arguments()
-    rows: list[dict] = []
-    jobs = Jobs()
-
-    def measure_all() -> None:
-        for pattern in a.only:
-            for rule in rules(a):
-                rows.append(measure(jobs, a, pattern, rule, folder))
-                r = rows[-1]
-                print(f"{pattern}, {rule}: rounds of {r['round']:.2f} x base with {r['count']:.2f} gradients", flush=True)
-                for decision in r["decisions"]:
-                    print(f"    {decision}", flush=True)
-
-    try:
-        if os.geteuid() != 0:
-            raise BenchError("needs root for network namespaces")
-        if not os.access(os.path.join(BUILD, "saina-allreduce"), os.X_OK):
-            raise BenchError(f"{BUILD}/saina-allreduce is missing: run `make' in {TOP}")
-        fit.check_here(a.workers, a.base)
-        os.makedirs(a.out, exist_ok=True)
+    @contextmanager
+    def session(self, jobs: Jobs):
         with tempfile.TemporaryDirectory(prefix="saina-deadline-") as folder:
-            jobs.with_lab(a.workers, measure_all)
-    except KeyboardInterrupt:
-        print("\ndeadline: stopped")
-        return 130
-    except (BenchError, OSError) as e:
-        print(f"deadline: {e}", file=sys.stderr)
-        return 1
-    print("\n" + table(rows, list(rules(a)), a.only))
-    path = os.path.join(a.out, "deadline.json")
-    results.write_json(path, {**results.machine(), **vars(a), "rows": rows})
-    print(path)
-    return 0
+            yield lambda run: measure(jobs, run, folder)
+
+    def summary(self, run: Run) -> str:
+        m = self.made[run]
+        return f"rounds of {m['round']:.2f} x base with {m['count']:.2f} gradients"
+
+    def rows(self) -> list[dict]:
+        best: dict[str, float] = {}
+        for run, m in self.made.items():
+            if run.policy == "bsp" or run.policy.startswith("fastest"):
+                best[run.pattern] = max(best.get(run.pattern, 0), m["rate"])
+        return [{**run.spec(), **{k: m[k] for k in ("count", "round", "rate", "decisions", "load_before")},
+                 "to_best": m["rate"] / best[run.pattern] if run.pattern in best else None} for run, m in self.made.items()]
+
+    def report(self) -> tuple[str, list[dict], dict[str, list[str]]]:
+        rows = self.rows()
+        rules = list(dict.fromkeys(r["rule"] for r in rows))
+        found = {(r["pattern"], r["rule"]): r["to_best"] for r in rows}
+        patterns = list(dict.fromkeys(r["pattern"] for r in rows))
+        lines = [f"{'gradients per time, best k = 1':<32}" + "".join(f"{n:>9}" for n in rules)]
+        lines += [f"{p:<32}" + "".join(f"{x:9.2f}" if (x := found.get((p, n))) else f"{'-':>9}" for n in rules) for p in patterns]
+        return "\n".join(lines), rows, {
+            f"{p}: gradients per time, best k = 1": [picture.point(i, n, x, x, x) for i, n in enumerate(rules) if (x := found.get((p, n)))]
+            for p in patterns}
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def figure(out: str, quick: bool, fresh: bool, base_ms: int | None, rounds: int | None, seed: int) -> int:
+    """The exit status."""
+    workers, base, n = (4, 40, 100) if quick else (8, 200, 240)
+    wanted = runs(quick, workers, base_ms or base, rounds or n, seed)
+    fit.check_here(workers, wanted[0].base_ms)
+    series = Deadline(wanted, fresh, quick)
+    print(f"figures: {NAME}: {len(series.todo)} of {series.progress.total} runs to make, {series.left()}", flush=True)
+    return series.present(out)

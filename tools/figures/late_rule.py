@@ -9,10 +9,8 @@ gradients, the model and the data are the real ones, the clock is not.  Every ru
 
 import argparse
 import csv
-import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor

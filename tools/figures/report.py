@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Rows of the report, the tables and the pictures.  Documentation/figures.rst says how to read them."""
 
-import os
 from collections.abc import Callable
 
-from lab import run
+import picture
 from plan import INFINITE, Run, Value
 
 SLEPT = 0.01		# is named in the table
@@ -67,21 +66,9 @@ def verdicts(bars: list[dict], quick: bool) -> str:
 
 def draw(folder: str, figure: str, rows: list[dict]) -> list[str]:
     """FIGURE.svg and FIGURE.png, a panel for each kind of value; their paths."""
-    panels: dict[str, list[dict]] = {}
+    panels: dict[str, list[str]] = {}
     for r in rows:
-        panels.setdefault(r["panel"], []).append(r)
-    data = os.path.join(folder, f"figure-{figure}.dat")
-    with open(data, "w", encoding="utf-8") as f:
-        for panel, of_panel in panels.items():
-            f.write(f"# {panel}: place, label, published, simulated, with the same draws, measured\n")
-            for i, r in enumerate(of_panel):
-                values = (r["published"], r["simulated"], r["same_draws"], r["measured"])
-                f.write(f"{i} \"{r['label']}\" " + " ".join("NaN" if v is None else f"{v:.4f}" for v in values) + "\n")
-            f.write("\n\n")
-    script = os.path.join(os.path.dirname(os.path.realpath(__file__)), "plot.gp")
-    titles = "|".join(panels)
-    paths = []
-    for kind in "svg", "png":
-        paths.append(os.path.join(folder, f"figure-{figure}.{kind}"))
-        run("gnuplot", "-e", f"data = '{data}'; out = '{paths[-1]}'; kind = '{kind}'; titles = '{titles}'; panels = {len(panels)}", script)
-    return paths
+        of_panel = panels.setdefault(r["panel"], [])
+        values = (r["published"], r["simulated"], r["same_draws"], r["measured"])
+        of_panel.append(f"{len(of_panel)} \"{r['label']}\" " + " ".join("NaN" if v is None else f"{v:.4f}" for v in values))
+    return picture.draw(folder, figure, "plot.gp", panels)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What figures have in common whose runs are kept: they are resumed, stopped and written in the same way."""
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import interrupt
+import picture
+import results
+from keep import Kept
+from lab import BUILD, BenchError
+from progress import Progress
+from workers import Jobs
+
+FAILED = 3		# exit status
+
+
+class Series:
+    """made, failed: of each run; a run has what keep.py asks for.  A figure has make() and write(folder), which returns paths."""
+
+    def __init__(self, name: str, wanted: list, fresh: bool):
+        self.name = name
+        self.kept = Kept(os.path.join(BUILD, "figures"))
+        if fresh:
+            for r in wanted:
+                self.kept.forget(r)
+        self.made = {r: found for r in wanted if (found := self.kept.read(r))}
+        self.failed: dict = {}
+        self.todo = [r for r in wanted if r not in self.made]
+        self.progress = Progress(len(wanted))
+        self.progress.row = len(self.made)
+
+    def keep(self, run, result: Callable[[], dict]) -> None:
+        """@result may raise BenchError."""
+        try:
+            self.kept.write(run, result())
+            self.made[run] = self.kept.read(run)
+        except BenchError as e:
+            self.failed[run] = " ".join(str(e).split())
+            self.progress.line(f"figures: {self.name} {run.key} failed: {e}")
+
+    def lacks(self) -> int:
+        return self.progress.total - len(self.made)
+
+    def complete(self) -> bool:
+        return not self.lacks()
+
+    def present(self, out: str) -> int:
+        """The exit status."""
+        status = 0
+        interrupt.catch()
+        try:
+            self.make()
+        except KeyboardInterrupt:
+            status = 130
+        interrupt.ignore()
+        self.progress.clear()
+        if status:
+            print(f"\nfigures: stopped with {self.lacks()} to make; the same command goes on.  What there is:")
+        print(f"\n[{self.progress.elapsed()}] {', '.join(self.write(out))}; how to read them: Documentation/figures.rst")
+        return status or (FAILED if self.failed else 0)
+
+    def make(self) -> None:
+        raise NotImplementedError
+
+    def write(self, out: str) -> list[str]:
+        raise NotImplementedError
+
+
+class RealSeries(Series):
+    """Runs of real workers, one after another in one lab.  A run has seconds(), what it takes, roughly."""
+
+    workers: int
+    quick: bool
+
+    def session(self, jobs: Jobs) -> AbstractContextManager[Callable]:
+        """What makes a run, in the lab of @jobs."""
+        raise NotImplementedError
+
+    def left(self) -> str:
+        s = sum(r.seconds() for r in self.todo)
+        return f"{s / 60:.0f} min left" if s >= 90 else f"{s:.0f} s left"
+
+    def make(self) -> None:
+        if not self.todo:
+            return
+        jobs = Jobs()
+        self.progress(f"a lab of {self.workers} workers is being built")
+        try:
+            jobs.with_lab(self.workers, lambda: self.make_runs(jobs))
+        except BenchError as e:
+            self.failed.update(dict.fromkeys(self.todo, f"no lab: {e}"))
+            print(f"figures: {self.name}: {e}", file=sys.stderr)
+
+    def make_runs(self, jobs: Jobs) -> None:
+        with self.session(jobs) as measure:
+            while self.todo:
+                run = self.todo[0]
+                self.progress.step(f"{self.name} {run.key}")
+                self.progress(self.left())
+                self.keep(run, lambda: measure(run))	# pylint: disable=cell-var-from-loop # called at once
+                self.todo.remove(run)
+                if run in self.made:
+                    self.progress.line(f"[{self.progress.elapsed()}, {self.left()}] {self.name} {run.key}: {self.summary(run)}")
+
+    def summary(self, run) -> str:
+        raise NotImplementedError
+
+    def report(self) -> tuple[str, list[dict], dict[str, list[str]]]:
+        """The table, its rows, and the panels of the picture (points.gp)."""
+        raise NotImplementedError
+
+    def write(self, out: str) -> list[str]:
+        text, rows, panels = self.report()
+        text = "\n".join([text, *(f"{r.key} failed: {why}" for r, why in self.failed.items())]) + "\n"
+        print(f"\n{text}", end="")
+        json, txt = (os.path.join(out, f"{self.name}.{n}") for n in ("json", "txt"))
+        results.write_json(json, {**results.machine(), "quick": self.quick, "complete": self.complete(),
+                                  "failed": [{"run": r.key, "reason": why} for r, why in self.failed.items()], "rows": rows})
+        with open(txt, "w", encoding="utf-8") as f:
+            f.write(text)
+        return [json, txt, *picture.draw(out, self.name, "points.gp", panels)]
