@@ -68,7 +68,7 @@ static void *edge_place(struct edge *m, size_t bytes, bool at_end, unsigned int 
 
 static struct edge edge[4];
 
-/* At exponents at which something does not fit nobody encodes: @e, or the finest that is one. */
+/* What does not fit is never sent: @e, or the finest that is one. */
 static int fits(uint32_t largest, int e)
 {
 	int finest = largest ? saina_quant_finest(largest, INT32_MAX - 1) : SAINA_EXPONENT_MAX;
@@ -85,6 +85,7 @@ static void agree(const struct saina_quant *b, const float *g, const float *res,
 	float *g2 = edge_place(&edge[0], 4 * n, at_end, off & ~3u);
 	float *res2 = edge_place(&edge[1], 4 * n, at_end, (off + 4) & ~3u);
 	char *wire = edge_place(&edge[2], 4 * n, at_end, off), after[64], *out;
+	uint32_t largest = a->largest(g, res, n);
 
 	memcpy(g2, g, 4 * n);
 	if (res)
@@ -92,13 +93,16 @@ static void agree(const struct saina_quant *b, const float *g, const float *res,
 	memset(after, 0x5a, sizeof(after));
 	if (!at_end)
 		memcpy(wire + 4 * n, after, sizeof(after));
-	assert_int_equal(a->largest(g, res, n), b->largest(g2, res ? res2 : NULL, n));
+	assert_int_equal(b->largest(g2, res ? res2 : NULL, n), largest);
+	/* whether all fits or not */
+	assert_int_equal(a->encode(plain, g, res, n, e), largest);
+	assert_int_equal(b->encode(wire, g2, res ? res2 : NULL, n, e), largest);
 	/* not sent */
 	for (size_t i = 0; i < n; i++)
 		if (!isfinite(res ? g[i] + res[i] : g[i]))
 			goto decode;
-	a->encode(plain, g, res, n, fits(a->largest(g, res, n), e));
-	b->encode(wire, g2, res ? res2 : NULL, n, fits(a->largest(g, res, n), e));
+	a->encode(plain, g, res, n, fits(largest, e));
+	b->encode(wire, g2, res ? res2 : NULL, n, fits(largest, e));
 	assert_memory_equal(plain, wire, 4 * n);
 	if (!at_end)
 		assert_memory_equal(wire + 4 * n, after, sizeof(after));

@@ -63,30 +63,35 @@ const void *saina_gradient_residual(const struct saina_gradient *g, uint32_t seg
 
 /*
  * Chosen once in a round, when the segment is first encoded: a retransmission is the same to the
- * bit, whatever results have come meanwhile.
+ * bit, whatever results have come meanwhile.  True if @wire has the contribution: it is mostly
+ * encoded with the exponent of the last result, in the pass that finds the largest element.
  */
-static void choose_exponent(struct saina_gradient *g, uint32_t segment, const float *data, size_t n)
+static bool choose_exponent(struct saina_gradient *g, uint32_t segment, const float *data, size_t n,
+			    void *wire)
 {
 	struct saina_segment_state *p = &g->state[segment];
 	const float *res = saina_gradient_residual(g, segment);
+	bool guess = g->job->elem == SAINA_ELEM_INT32 && p->scale != SAINA_EXPONENT_NAN;
 	uint32_t largest;
 
 	p->exponent = 0;
 	p->alone = false;
 	p->chosen = true;
 	if (p->t->type == SAINA_INT32 || (!SAINA_ELEM_IS_INT(g->job->elem) && !res))
-		return;
-	largest = g->quant->largest(data, res, n);
+		return false;
+	largest = guess ? g->quant->encode(wire, data, res, n, p->scale) :
+			  g->quant->largest(data, res, n);
 	if (res && largest >= g->infinite) {
 		/* If only the sum is not finite, the residual waits for a later round. */
 		largest = g->quant->largest(data, NULL, n);
 		p->alone = largest < g->infinite;
 	}
 	if (!SAINA_ELEM_IS_INT(g->job->elem))
-		return;
+		return false;
 	p->exponent = largest < g->infinite ?
 			      saina_quant_exponent(largest, g->limit, p->scale, g->slack) :
 			      SAINA_EXPONENT_NAN;
+	return guess && p->exponent == p->scale && !p->alone;
 }
 
 /* The last segment of a tensor is filled up with zeros. */
@@ -102,15 +107,17 @@ int saina_gradient_encode(struct saina_gradient *g, uint32_t segment, void *wire
 	struct saina_segment_state *p = &g->state[segment];
 	const struct saina_job *job = g->job;
 	const void *data, *res;
+	bool done;
 	size_t n;
 
 	data = saina_gradient_data(g, segment, &n);
-	if (!p->chosen)
-		choose_exponent(g, segment, data, n);
+	done = !p->chosen && choose_exponent(g, segment, data, n, wire);
 	res = p->alone ? NULL : saina_gradient_residual(g, segment);
 	if (p->exponent == SAINA_EXPONENT_NAN)
 		n = 0;
 	pad_zeros(job, wire, n);
+	if (done)
+		return p->exponent;
 	if (job->elem == SAINA_ELEM_INT16)
 		saina_pairs_encode(g->quant, wire, data, res, n, p->exponent);
 	else if (job->elem == SAINA_ELEM_FLOAT32)

@@ -56,12 +56,13 @@ static uint32_t largest_scalar(const float *g, const float *res, size_t n)
 	return max;
 }
 
-static void encode_scalar(void *q, const float *g, const float *res, size_t n, int e)
+static uint32_t encode_scalar(void *q, const float *g, const float *res, size_t n, int e)
 {
 	const float scale = quant_power(e);
 
 	for (size_t i = 0; i < n; i++)
 		store(q, i, (int32_t)lrintf(contribution(g, res, i) * scale));
+	return largest_scalar(g, res, n);
 }
 
 static void decode_scalar(float *out, const void *sum, size_t n, int e, unsigned int div)

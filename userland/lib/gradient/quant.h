@@ -28,7 +28,8 @@ enum saina_quant_use {
  * struct saina_quant - four loops over elements; all variants give identical results
  * @largest: the largest of the magnitudes |g[i] + res[i]|, as the bits of a float; from
  *	SAINA_QUANT_INFINITY on if one of them is infinite or a NaN.  @res may be NULL
- * @encode: q[i] = round((g[i] + res[i]) * 2^@e), to even; all must fit.  @res may be NULL
+ * @encode: q[i] = round((g[i] + res[i]) * 2^@e), to even.  What does not fit becomes anything.
+ *	@res may be NULL.  Returns @largest of the same
  * @decode: out[i] = (float)((double)sum[i] * 2^-@e / @div): the product is
  *	exact, then one rounding each for the division and the conversion
  * @add: out[i] = a[i] + b[i], wrapping
@@ -38,7 +39,7 @@ enum saina_quant_use {
  */
 struct saina_quant {
 	uint32_t (*largest)(const float *g, const float *res, size_t n);
-	void (*encode)(void *q, const float *g, const float *res, size_t n, int e);
+	uint32_t (*encode)(void *q, const float *g, const float *res, size_t n, int e);
 	void (*decode)(float *out, const void *sum, size_t n, int e, unsigned int div);
 	void (*add)(void *out, const void *a, const void *b, size_t n);
 	enum saina_quant_use (*usable)(void);
