@@ -80,10 +80,10 @@ static bool choose_exponent(struct saina_gradient *g, uint32_t segment, const fl
 	if (p->t->type == SAINA_INT32 || (!SAINA_ELEM_IS_INT(g->job->elem) && !res))
 		return false;
 	largest = guess ? g->quant->encode(wire, data, res, n, p->scale) :
-			  g->quant->largest(data, res, n);
+			  saina_quant_largest(g->quant, data, res, n);
 	if (res && largest >= g->infinite) {
 		/* If only the sum is not finite, the residual waits for a later round. */
-		largest = g->quant->largest(data, NULL, n);
+		largest = saina_quant_largest(g->quant, data, NULL, n);
 		p->alone = largest < g->infinite;
 	}
 	if (!SAINA_ELEM_IS_INT(g->job->elem))

@@ -43,26 +43,20 @@ static uint32_t bits_of(float f)
 	return b & 0x7fffffff;
 }
 
-static uint32_t largest_scalar(const float *g, const float *res, size_t n)
+static uint32_t encode_scalar(void *q, const float *g, const float *res, size_t n, int e)
 {
+	const float scale = quant_power(e);
 	uint32_t max = 0;
 
 	/* Bits of magnitudes compare like the magnitudes; infinity and NaN are above all numbers. */
 	for (size_t i = 0; i < n; i++) {
-		uint32_t b = bits_of(contribution(g, res, i));
+		float c = contribution(g, res, i);
 
-		max = b > max ? b : max;
+		max = bits_of(c) > max ? bits_of(c) : max;
+		if (q)
+			store(q, i, (int32_t)lrintf(c * scale));
 	}
 	return max;
-}
-
-static uint32_t encode_scalar(void *q, const float *g, const float *res, size_t n, int e)
-{
-	const float scale = quant_power(e);
-
-	for (size_t i = 0; i < n; i++)
-		store(q, i, (int32_t)lrintf(contribution(g, res, i) * scale));
-	return largest_scalar(g, res, n);
 }
 
 static void decode_scalar(float *out, const void *sum, size_t n, int e, unsigned int div)
@@ -91,7 +85,6 @@ static enum saina_quant_use usable_scalar(void)
 }
 
 const struct saina_quant saina_quant_scalar = {
-	.largest = largest_scalar,
 	.encode = encode_scalar,
 	.decode = decode_scalar,
 	.add = add_scalar,

@@ -25,11 +25,10 @@ enum saina_quant_use {
 };
 
 /**
- * struct saina_quant - four loops over elements; all variants give identical results
- * @largest: the largest of the magnitudes |g[i] + res[i]|, as the bits of a float; from
- *	SAINA_QUANT_INFINITY on if one of them is infinite or a NaN.  @res may be NULL
- * @encode: q[i] = round((g[i] + res[i]) * 2^@e), to even.  What does not fit becomes anything.
- *	@res may be NULL.  Returns @largest of the same
+ * struct saina_quant - three loops over elements; all variants give identical results
+ * @encode: q[i] = round((g[i] + res[i]) * 2^@e), to even; what does not fit becomes anything.  @res
+ *	and @q may be NULL.  Returns the largest of the magnitudes |g[i] + res[i]|, as the bits of a
+ *	float; from SAINA_QUANT_INFINITY on if one of them is infinite or a NaN
  * @decode: out[i] = (float)((double)sum[i] * 2^-@e / @div): the product is
  *	exact, then one rounding each for the division and the conversion
  * @add: out[i] = a[i] + b[i], wrapping
@@ -38,7 +37,6 @@ enum saina_quant_use {
  * Integers on the wire are little endian; no pointer need be aligned.
  */
 struct saina_quant {
-	uint32_t (*largest)(const float *g, const float *res, size_t n);
 	uint32_t (*encode)(void *q, const float *g, const float *res, size_t n, int e);
 	void (*decode)(float *out, const void *sum, size_t n, int e, unsigned int div);
 	void (*add)(void *out, const void *a, const void *b, size_t n);
@@ -59,6 +57,12 @@ static inline float quant_power(int e)
 
 	memcpy(&f, &bits, 4);
 	return f;
+}
+
+static inline uint32_t saina_quant_largest(const struct saina_quant *quant, const float *g,
+					   const float *res, size_t n)
+{
+	return quant->encode(NULL, g, res, n, 0);
 }
 
 uint32_t saina_quant_limit(unsigned int workers);

@@ -15,46 +15,29 @@ AVX2 static inline __m256 contribution(const float *g, const float *res, size_t 
 	return res ? _mm256_add_ps(v, _mm256_loadu_ps(res + i)) : v;
 }
 
-/* Encodes into @q, unless that is NULL.  Returns the largest magnitude. */
-AVX2 static inline __attribute__((always_inline)) uint32_t
-encode(void *q, const float *g, const float *res, size_t n, __m256 scale, size_t *i)
-{
-	const __m256i magnitude = _mm256_set1_epi32(INT32_MAX);
-	__m256i max = _mm256_setzero_si256();
-	uint32_t m[8], most = 0;
-
-	for (*i = 0; *i + 8 <= n; *i += 8) {
-		__m256 v = contribution(g, res, *i);
-
-		quant_prefetch(g + *i);
-		max = _mm256_max_epu32(max, _mm256_and_si256(_mm256_castps_si256(v), magnitude));
-		if (q)
-			_mm256_storeu_si256((__m256i *)((char *)q + 4 * *i),
-					    _mm256_cvtps_epi32(_mm256_mul_ps(v, scale)));
-	}
-	_mm256_storeu_si256((__m256i *)m, max);
-	for (int j = 0; j < 8; j++)
-		most = m[j] > most ? m[j] : most;
-	return most;
-}
-
-AVX2 static uint32_t largest_avx2(const float *g, const float *res, size_t n)
-{
-	size_t i;
-	uint32_t most = encode(NULL, g, res, n, _mm256_setzero_ps(), &i);
-	uint32_t rest = saina_quant_scalar.largest(g + i, res ? res + i : NULL, n - i);
-
-	return most > rest ? most : rest;
-}
-
 AVX2 static uint32_t encode_avx2(void *q, const float *g, const float *res, size_t n, int e)
 {
+	const __m256 scale = _mm256_set1_ps(quant_power(e));
+	__m256i max = _mm256_setzero_si256();
+	uint32_t m[8], rest;
 	size_t i;
-	uint32_t most = encode(q, g, res, n, _mm256_set1_ps(quant_power(e)), &i);
-	uint32_t rest = saina_quant_scalar.encode((char *)q + 4 * i, g + i, res ? res + i : NULL,
-						  n - i, e);
 
-	return most > rest ? most : rest;
+	for (i = 0; i + 8 <= n; i += 8) {
+		__m256 v = contribution(g, res, i);
+		__m256i b = _mm256_castps_si256(v);
+
+		quant_prefetch(g + i);
+		max = _mm256_max_epu32(max, _mm256_and_si256(b, _mm256_set1_epi32(INT32_MAX)));
+		if (q)
+			_mm256_storeu_si256((__m256i *)((char *)q + 4 * i),
+					    _mm256_cvtps_epi32(_mm256_mul_ps(v, scale)));
+	}
+	rest = saina_quant_scalar.encode(q ? (char *)q + 4 * i : NULL, g + i, res ? res + i : NULL,
+					 n - i, e);
+	_mm256_storeu_si256((__m256i *)m, max);
+	for (int j = 0; j < 8; j++)
+		rest = m[j] > rest ? m[j] : rest;
+	return rest;
 }
 
 AVX2 static void decode_scaled_avx2(float *out, const void *sum, size_t n, float scale)
@@ -119,7 +102,6 @@ static enum saina_quant_use usable_avx2(void)
 }
 
 const struct saina_quant saina_quant_avx2 = {
-	.largest = largest_avx2,
 	.encode = encode_avx2,
 	.decode = decode_avx2,
 	.add = saina_quant_add_avx2,

@@ -52,22 +52,23 @@ STEP __m512 contribution(const float *g, const float *res, size_t i, __mmask16 m
 	return res ? _mm512_add_ps(v, load_ps(m, res, i)) : v;
 }
 
-/* Encodes elements @i to @i + 15 that are in @m into @q, unless that is NULL.  Returns the larger of
- * @max and the bits of their magnitudes.
+/* Encodes elements @i to @i + 15 that are in @m.  Returns the larger of @max and the bits of their
+ * magnitudes.
  */
 STEP __m512i encode(void *q, const float *g, const float *res, size_t i, __mmask16 m, __m512 scale,
 		    __m512i max)
 {
 	__m512 v = contribution(g, res, i, m);
+	__m512i b = _mm512_castps_si512(v);
 
 	if (q)
 		store(q, i, m, _mm512_cvtps_epi32(_mm512_mul_ps(v, scale)));
-	return _mm512_max_epu32(max, _mm512_and_si512(_mm512_castps_si512(v),
-						      _mm512_set1_epi32(INT32_MAX)));
+	return _mm512_max_epu32(max, _mm512_and_si512(b, _mm512_set1_epi32(INT32_MAX)));
 }
 
-STEP uint32_t encode_all(void *q, const float *g, const float *res, size_t n, __m512 scale)
+AVX512 static uint32_t encode_avx512(void *q, const float *g, const float *res, size_t n, int e)
 {
+	const __m512 scale = _mm512_set1_ps(quant_power(e));
 	__m512i max = _mm512_setzero_si512();
 	size_t i;
 
@@ -78,16 +79,6 @@ STEP uint32_t encode_all(void *q, const float *g, const float *res, size_t n, __
 	if (i < n)
 		max = encode(q, g, res, i, lanes(n - i), scale, max);
 	return _mm512_reduce_max_epu32(max);
-}
-
-AVX512 static uint32_t largest_avx512(const float *g, const float *res, size_t n)
-{
-	return encode_all(NULL, g, res, n, _mm512_setzero_ps());
-}
-
-AVX512 static uint32_t encode_avx512(void *q, const float *g, const float *res, size_t n, int e)
-{
-	return encode_all(q, g, res, n, _mm512_set1_ps(quant_power(e)));
 }
 
 STEP void decode_shift(float *out, const void *sum, size_t i, __mmask16 m, __m512 scale)
@@ -154,7 +145,6 @@ static enum saina_quant_use usable_avx512(void)
 }
 
 const struct saina_quant saina_quant_avx512 = {
-	.largest = largest_avx512,
 	.encode = encode_avx512,
 	.decode = decode_avx512,
 	.add = saina_quant_add_avx2, /* bound by memory: wider gains nothing */

@@ -66,7 +66,7 @@ size_t saina_residual_keep(struct saina_gradient *g, uint32_t segment)
 	size_t n, dropped = 0;
 
 	data = saina_gradient_data(g, segment, &n);
-	if (p->t->type == SAINA_FLOAT32 && g->quant->largest(data, NULL, n) >= g->infinite)
+	if (p->t->type == SAINA_FLOAT32 && saina_quant_largest(g->quant, data, NULL, n) >= g->infinite)
 		return n;
 	if (!p->residual) {
 		memcpy(res, data, 4 * n);

@@ -50,7 +50,7 @@ size_t saina_ps_finite(const struct saina_round *r, const struct saina_tensor *t
 	size_t i = 0;
 
 	if (t->type != SAINA_FLOAT32 ||
-	    r->grad.quant->largest(f, NULL, t->n) < SAINA_QUANT_INFINITY)
+	    saina_quant_largest(r->grad.quant, f, NULL, t->n) < SAINA_QUANT_INFINITY)
 		return t->n;
 	while (isfinite(f[i]))
 		i++;
@@ -344,7 +344,7 @@ static int choose_exponent(struct saina_round *r, uint32_t segment)
 		return p->exponent[segment];
 	e = r->job->exponent0;
 	data = saina_gradient_data(&r->grad, segment, &n);
-	largest = r->grad.quant->largest(data, res, n);
+	largest = saina_quant_largest(r->grad.quant, data, res, n);
 	if (largest >= SAINA_QUANT_INFINITY)
 		largest = SAINA_QUANT_INFINITY - 1;
 	if (largest && saina_quant_finest(largest, SAINA_PS_LIMIT) < e)
@@ -364,7 +364,7 @@ static void note_too_large(struct saina_round *r, uint32_t segment, size_t many,
 		return;
 	r->ps.noted = true;
 	data = saina_gradient_data(&r->grad, segment, &n);
-	largest = r->grad.quant->largest(data, res, n);
+	largest = saina_quant_largest(r->grad.quant, data, res, n);
 	if (largest >= SAINA_QUANT_INFINITY)
 		largest = SAINA_QUANT_INFINITY - 1;
 	saina_note(r->notes,
