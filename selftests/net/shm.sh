@@ -14,9 +14,8 @@
 # 5. The data path is removed, too
 # 6. Losses, stragglers, floats
 # 7. By reference only: segments are longer than the MTU
-# 8. XDP instead of tc
-#
-#	shm.sh [BRIDGE]		ovs: 1. to 7. by XDP, in front of Open vSwitch
+# 8. With Open vSwitch (shm.sh ovs), where all this is by XDP: three workers leave at once
+# 9. Else: XDP instead of tc
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -179,12 +178,38 @@ matches "only: it says what to do" "goes by reference only: SAINA_SHARE is not s
 saina job del alone
 lab_down
 
+# 8. Three workers leave at once
+one_is_left() { # JOB
+	[ "$(members "$1")" = 1 ]
+}
+
 if [ "$bridge" = ovs ]; then
+	# The agent hears of all three when it goes on.  Rounds need neither it nor them, up to the lead.
+	lab_up --workers 4 --bridge ovs
+	expected_log="asked for round [0-9]+, which is gone"
+	job leavers workers 4 elements 8192 payload 256 ring 64 policy fastest:k=1 by-reference heartbeat 1000 dead 60000
+	start_all leavers 1000000 4 --elements 8192 --think-us 2000
+	check "three workers leave at once: memory is in use" slowwait 20 shm_in_use leavers
+	kill -STOP "$(agent_pid)"
+	for w in 1 2 3; do
+		kill -TERM "${worker_pids[$w]}"
+	done
+	for w in 1 2 3; do
+		worker_reap "$w"
+	done
+	kill -CONT "$(agent_pid)"
+	check "three workers leave at once: the agent hears of them" slowwait 20 one_is_left leavers
+	equal "three workers leave at once: the ring is replaced once" 0xe \
+		"$(grep -oP 'job leavers: memory of ended sessions \(mask \K0x[0-9a-f]+' "/run/saina-lab/$LAB/sainad.log" | xargs)"
+	check "three workers leave at once: the fourth goes on by reference" rounds_go_on leavers 20
+	stop_workers
+	check "three workers leave at once: all sums are exact" wait_all 60
+	lab_down
 	finished
 	exit
 fi
 
-# 8. XDP instead of tc
+# 9. XDP instead of tc
 lab_up --workers 4 --bridge linux --hook xdp
 job xdp workers 4 elements 8192 payload 256 by-reference
 start_all xdp 1000000 4 --elements 8192 --think-us 2000

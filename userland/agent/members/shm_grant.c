@@ -6,6 +6,7 @@
  * and the next session gets new ones.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,12 +42,17 @@ static uint64_t ended_sessions(struct agent *a, const struct saina_job *job)
 /* All at once: each time the ring is copied. */
 static void revoke_arrays(struct agent *a, const struct saina_job *job, uint64_t workers)
 {
+	if (!workers)
+		return;
 	for (int w = 0; w < job->workers; w++)
 		if (workers >> w & 1)
 			jobs_worker(a, job, w)->shm_session = 0;
 	a->jobs->aux[job->id]->status_due = true;
 	a->jobs->changed = a->jobs->unsaved = true;
-	if (saina_dp_shm_revoke(a->dp, job->id, workers))
+	if (!saina_dp_shm_revoke(a->dp, job->id, workers))
+		log_info("job %s: memory of ended sessions (mask %#" PRIx64 ") is taken back",
+			 job->name, workers);
+	else
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
 }
 
@@ -68,7 +74,7 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
 		return refuse(m, -EPERM, "job %s does not work by reference: its operator has not allowed it",
 			      job->name);
 	aux = jobs_worker(a, job, q->worker);
-	if (aux->shm_session != q->session)
+	if (aux->shm_session != q->session && saina_dp_shm_is_granted(a->dp, job->id, q->worker))
 		revoke_arrays(a, job, ended_sessions(a, job) | 1ull << q->worker);
 	ret = saina_dp_shm_grant(a->dp, job->id, q->worker, map, &m->output);
 	if (ret)
@@ -83,6 +89,7 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
 	aux->shm_session = q->session;
 	a->jobs->aux[job->id]->status_due = true;
 	/* a restart after a crash must know the owner */
+	a->jobs->changed = a->jobs->unsaved = true;
 	jobs_commit(a);
 	return 0;
 }
@@ -112,10 +119,7 @@ void shm_job_changed(struct agent *a, const struct saina_job *job)
 
 static void update_job(struct agent *a, const struct saina_job *job)
 {
-	uint64_t ended = ended_sessions(a, job);
-
-	if (ended)
-		revoke_arrays(a, job, ended);
+	revoke_arrays(a, job, ended_sessions(a, job));
 	for (int w = 0; w < job->workers; w++)
 		if (jobs_worker(a, job, w)->shm_session &&
 		    !saina_dp_shm_is_granted(a->dp, job->id, w))
@@ -149,8 +153,7 @@ void shm_revoke_stale(struct agent *a)
 			else if (!jobs_alive(job, w) || aux->shm_session != job->worker[w].bind.session)
 				ended |= 1ull << w;
 		}
-		if (ended)
-			revoke_arrays(a, job, ended);
+		revoke_arrays(a, job, ended);
 	}
 }
 
