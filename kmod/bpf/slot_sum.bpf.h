@@ -209,8 +209,11 @@ __noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p
 	return plain ? SLOT_ADDED : SLOT_NOT_ADDED;
 }
 
-/* slot_ask_reply_ELEMS() - state of SAINA_ASK_SEGMENTS segments, into c->ask; 0: unknown, for the
- * job has no ring while that is replaced */
+/*
+ * slot_ask_reply_ELEMS() - state of SAINA_ASK_SEGMENTS segments, into c->ask
+ *
+ * Return: 0: it is unknown, because the job has no ring while that is replaced
+ */
 __noinline int SIZED(slot_ask_reply)(struct saina_ctx *c, const struct saina_job_conf *conf)
 {
 	void *hot, *ring, *counted;

@@ -58,6 +58,7 @@ SAINA_ASSERT(sizeof(struct saina_input_head) == 64, "saina_input_head is 64 byte
  * @policy: seq of its policy
  * @mask: of the result
  * @pad: of the data path
+ * @pad1: likewise
  * @flags: SAINA_F_*
  * @pad2: of the data path
  */
