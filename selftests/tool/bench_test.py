@@ -338,7 +338,6 @@ STACKS = {
     "other processes": [("cc1", []), ("qemu-system-x86", ["bpf_spin_unlock"])],
     "waiting for a processor or a message": [("bench-saina", ["finish_task_switch", "schedule_hrtimeout_range_clock", "__x64_sys_ppoll"])],
     "data path: adding, under the slot's lock": [("bench-saina", ["pvm_irq_enable", "bpf_spin_unlock", *DATA_PATH])],
-    "data path: bringing slots into the cache": [("ksoftirqd/1", ["bpf_prog_b8c5f5a7ee9e9533_touch_352", *DATA_PATH])],
     "data path: copies, to scratch and back": [("bench-saina", ["__pi_memcpy", "skb_copy_bits", "bpf_skb_load_bytes", *DATA_PATH])],
     "data path: checks, decisions, look-ups": [("bench-saina", ["array_map_lookup_elem", *DATA_PATH])],
     "copies in: from the worker to the kernel": [("bench-saina", ["_copy_from_iter", "ip_generic_getfrag", *SEND])],

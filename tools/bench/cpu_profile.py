@@ -36,7 +36,6 @@ IDLE, OTHERS = "idle", "other processes"
 KINDS = [
     ("waiting for a processor or a message", None, r"sys_p?poll|do_sys_poll|schedule_hrtimeout|^schedule$"),
     ("data path: adding, under the slot's lock", None, r"bpf_spin_unlock"),
-    ("data path: bringing slots into the cache", r"_touch_\d+$", r"bpf_prog_"),
     ("data path: copies, to scratch and back", r"memcpy|skb_copy_bits|copy_to_iter|pskb_pull|pskb_expand", r"bpf_prog_"),
     ("data path: checks, decisions, look-ups", None, r"bpf_prog_"),
     ("copies in: from the worker to the kernel", r"copy_from_iter|_copy_from_user", r"sendm?msg"),
