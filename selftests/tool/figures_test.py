@@ -64,6 +64,10 @@ def model_points():
     point(near(found, [sum(1 / i for i in range(8 - k + 1, 9)) for k in (8, 4, 1)], .03), "order statistics of exponential times are differences of harmonic numbers", found)
     found = [models.rounds([[1.0], [1.5], [4.0]], 3, t).iteration for t in (.2, 1, 9)]
     point(found == [1.2, 2, 4], "a time-out ends a round T after the first arrival, or with the last", found)
+    draws = models.draw("serene", 4, 50, 3)
+    point(near([models.finished(draws, 4), models.finished(draws, 2, 100)], [models.rounds(draws, 4).iteration] * 2, 1e-9) and
+          models.finished([[1, 1, 1], [3, 1, 1]], 1) == 1 and models.finished([[1, 1, 2], [3, 1, 1]], 1, .5) == 4.5 / 3,
+          "rounds whose late workers finish: with all it is a barrier; by hand", models.finished([[1, 1, 2], [3, 1, 1]], 1, .5))
     point([models.groups(16, g, 3, 60).iteration for g in (1, 2)] == [4, 1.6] and models.progressive(16, 3) == 8 and models.progressive(16, 0) == 1,
           "groups are as slow as the formula says")
 

@@ -8,6 +8,7 @@ long enough."""
 import json
 import math
 import os
+import re
 import select
 import statistics
 import subprocess
@@ -54,10 +55,18 @@ class Run:
     def spec(self) -> dict:
         return {**asdict(self), "workers": WORKERS}
 
+    def draws(self) -> models.Draws:
+        return models.draw("serene", WORKERS, self.rounds, self.seed)
+
     def seconds(self) -> float:
         """How long it takes, at most."""
-        draws = models.draw("serene", WORKERS, self.rounds, self.seed)
-        return models.rounds(draws, WORKERS).iteration * self.rounds * self.base_ms / 1000 + 2
+        return models.finished(self.draws(), WORKERS) * self.rounds * self.base_ms / 1000 + 2
+
+    def model_ms(self) -> float:
+        """A round with the same draws, if computing, packets and other work on the machine took no time."""
+        least = re.search(r"k=(\d+)|kmin=(\d+)", self.policy)
+        k = int(least[1] or least[2]) if least else WORKERS
+        return self.base_ms * models.finished(self.draws(), k, .1 if self.policy.startswith("timeout") else None)
 
 
 def runs(quick: bool, seeds: int, rounds: int, base_ms: float) -> list[Run]:
@@ -114,12 +123,7 @@ class Ranks:
 
     def results(self, job: dict, until: float) -> list[dict]:
         """Of each rank, in one line."""
-        for rank, p in enumerate(self.running):
-            try:
-                p.stdin.write(json.dumps(job).encode() + b"\n")
-                p.stdin.flush()
-            except BrokenPipeError:
-                raise BenchError(self.ended(rank)) from None
+        self.tell(json.dumps(job))
         found = {}
         while len(found) < WORKERS:
             waiting = {p.stdout: rank for rank, p in enumerate(self.running) if rank not in found}
@@ -131,7 +135,16 @@ class Ranks:
                 if not line:
                     raise BenchError(self.ended(waiting[f]))
                 found[waiting[f]] = json.loads(line)
+        self.tell("")
         return [found[rank] for rank in range(WORKERS)]
+
+    def tell(self, text: str) -> None:
+        for rank, p in enumerate(self.running):
+            try:
+                p.stdin.write(f"{text}\n".encode())
+                p.stdin.flush()
+            except BrokenPipeError:
+                raise BenchError(self.ended(rank)) from None
 
     def ended(self, rank: int) -> str:
         with open(self.log(rank), encoding="utf-8", errors="replace") as f:
@@ -151,6 +164,7 @@ def at_rate(results: list[dict]) -> dict:
     return {"times": {t: statistics.median_high(times(t)) for t in TARGETS}, "least": times(TARGET)[0], "most": times(TARGET)[-1],
             "final": statistics.median(statistics.mean(a for *_, a in r["curve"][-LAST:]) for r in results),
             "round_ms": statistics.median(1000 * r["ranks"][0]["seconds"] / r["ranks"][0]["rounds"] for r in results),
+            "to_model": max(1000 * r["ranks"][0]["seconds"] / r["ranks"][0]["rounds"] / r["model_ms"] for r in results),
             "late": statistics.mean(w["late"] for r in results for w in r["ranks"]),
             "skipped": statistics.mean(w["skipped"] / w["rounds"] for r in results for w in r["ranks"]),
             "over_ms": statistics.mean(w["computed_over_ms"] for r in results for w in r["ranks"]),
@@ -181,7 +195,7 @@ class Fashion(RealSeries):
         """Each setting at its best rate: the one with the least median of time to the target, then the best in the end."""
         by: dict[tuple, dict[float, list[dict]]] = {}
         for r, result in self.made.items():
-            by.setdefault((r.optimiser, r.policy), {}).setdefault(r.rate, []).append(result)
+            by.setdefault((r.optimiser, r.policy), {}).setdefault(r.rate, []).append({**result, "model_ms": r.model_ms()})
         rows = []
         for (optimiser, policy), rates in by.items():
             of_rates = {rate: at_rate(results) for rate, results in rates.items()}
@@ -200,7 +214,7 @@ class Fashion(RealSeries):
         for optimiser in dict.fromkeys(r["optimiser"] for r in rows):
             mine = [r for r in rows if r["optimiser"] == optimiser]
             lines += [*([""] if lines else []), f"fashion: {optimiser}; seconds to an accuracy, each at its best rate",
-                      f"{'':<32}{'rate':>8}{'round ms':>9}" + "".join(f"{t:>6} %" for t in TARGETS) +
+                      f"{'':<32}{'rate':>8}{'round ms':>9}{'x model':>8}" + "".join(f"{t:>6} %" for t in TARGETS) +
                       f"  {f'to {TARGET} %, all seeds':<18}{'seeds':>6}{'x bsp':>7}{'final':>7}{'late':>7}{'skipped':>8}{'over ms':>8}"]
             lines += [line(r) for r in mine]
             panels[f"{optimiser}: seconds to {TARGET} % (median, all seeds)"] = [
@@ -217,7 +231,7 @@ def seconds(x: float) -> str:
 
 def line(r: dict) -> str:
     spread = f"{seconds(r['least'])} .. {seconds(r['most'])}"
-    return f"{r['policy']:<32}{r['rate']:>8g}{r['round_ms']:>9.0f}" + "".join(f"{seconds(r['times'][t]):>8}" for t in TARGETS) + \
+    return f"{r['policy']:<32}{r['rate']:>8g}{r['round_ms']:>9.0f}{r['to_model']:>8.2f}" + "".join(f"{seconds(r['times'][t]):>8}" for t in TARGETS) + \
         f"  {spread:<18}{r['seeds']:>6}" + (f"{r['faster']:>7.2f}" if r["faster"] else f"{'-':>7}") + \
         f"{r['final']:>6.1f}%{r['late']:>7.1%}{r['skipped']:>8.1%}{r['over_ms']:>8.1f}" + ("  at the edge of the grid" if r["edge"] else "")
 

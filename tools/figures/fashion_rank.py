@@ -4,7 +4,8 @@
 
     fashion_rank.py RANK RANKS FOLDER
 
-Reads trainings, a line of JSON each, and writes what became of each, a line of JSON.  A gradient takes as long as
+Reads trainings, a line of JSON each, and writes what became of each, a line of JSON; it leaves the job after an
+empty line, when all ranks are through: under a policy with kmin the last one needs others.  A gradient takes as long as
 was drawn for it: the rank sleeps for what is left of that time when it has computed, before it sends.
 """
 
@@ -93,13 +94,14 @@ def train(job, rank, ranks, train_set, test):
     late = state.stats()
     result = {"seconds": ends[-1], "rounds": len(ends), "digest": digest, "skipped": state.lost, "late": late.late_segments / max(late.segments, 1),
               "computed_over_ms": 1000 * sum(over) / len(over), "longest_ms": 1000 * max(b - a for a, b in zip(ends, ends[1:]))}
-    state.close()
     # Tested afterwards, so that nobody waits for it.
     result["curve"] = []
     for at, rounds, parameters in curve:
         vector_to_parameters(parameters, net.parameters())
         result["curve"].append((round(at, 4), rounds, accuracy(net, test)))
-    return result
+    print(json.dumps(result), flush=True)
+    sys.stdin.readline()
+    state.close()
 
 
 def main():
@@ -110,8 +112,8 @@ def main():
     # A group of this rank alone: DistributedDataParallel wants one.
     with tempfile.TemporaryDirectory(prefix="saina-fashion-") as made:
         dist.init_process_group("gloo", init_method=f"file://{made}/group", rank=0, world_size=1)
-        for line in sys.stdin:
-            print(json.dumps(train(json.loads(line), rank, ranks, train_set, test)), flush=True)
+        while line := sys.stdin.readline():
+            train(json.loads(line), rank, ranks, train_set, test)
 
 
 main()

@@ -57,6 +57,20 @@ def rounds(draws: Draws, k: int, timeout: float | None = None) -> Outcome:
     return Outcome(total / len(draws[0]), wait / len(draws[0]))
 
 
+def finished(draws: Draws, k: int, timeout: float | None = None) -> float:
+    """A round ends with the k-th arrival or, with a time-out, T after the first one, if the k-th is there by then.
+
+    Who computes when it ends finishes its gradient, and goes on with the newest round.  Returns the mean time of a round."""
+    free = [0.0] * len(draws)		# when each worker begins its next gradient
+    end = 0.0
+    for own in zip(*draws):
+        done = [begin + d for begin, d in zip(free, own)]
+        arrivals = sorted(done)
+        end = arrivals[k - 1] if timeout is None else min(arrivals[-1], max(arrivals[0] + timeout, arrivals[k - 1]))
+        free = [end if d <= end else begin if begin >= end else d for begin, d in zip(free, done)]
+    return end / len(draws[0])
+
+
 def window(draws: Draws, w: float) -> Outcome:
     """w: how many iterations the slowest may lack; infinity: nobody waits."""
     iterations = len(draws[0])
