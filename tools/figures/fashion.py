@@ -90,7 +90,7 @@ class Ranks:
                "SAINA_AGGREGATOR": self.jobs.lab.aggregator, "SAINA_SHARE": self.jobs.lab.share}
         for rank in range(WORKERS):
             command = ["env", *(f"{k}={v}" for k, v in env.items()), f"SAINA_RANK={rank}",
-                       PYTHON, os.path.join(HERE, "fashion_rank.py"), str(rank), str(WORKERS), FOLDER]
+                       PYTHON, os.path.join(HERE, "fashion_rank.py"), str(rank), str(WORKERS), FOLDER, self.folder]
             with open(self.log(rank), "wb") as err:
                 self.running.append(subprocess.Popen(self.jobs.lab.inside(rank, *command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err,
                                                      start_new_session=True))

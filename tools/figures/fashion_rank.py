@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A rank of the figure fashion: DistributedDataParallel with the hook of saina.torch.
 
-    fashion_rank.py RANK RANKS FOLDER
+    fashion_rank.py RANK RANKS IMAGES FOLDER
 
 Reads trainings, a line of JSON each, and writes what became of each, a line of JSON; it leaves the job after an
 empty line, when all ranks are through: under a policy with kmin the last one needs others.  A gradient takes as long as
@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
@@ -105,15 +104,14 @@ def train(job, rank, ranks, train_set, test):
 
 
 def main():
-    rank, ranks, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    rank, ranks, folder, own = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
     torch.set_num_threads(1)
     train_set, test = images(folder, "train"), images(folder, "t10k")
     test = test[0][:TESTS], test[1][:TESTS]
     # A group of this rank alone: DistributedDataParallel wants one.
-    with tempfile.TemporaryDirectory(prefix="saina-fashion-") as made:
-        dist.init_process_group("gloo", init_method=f"file://{made}/group", rank=0, world_size=1)
-        while line := sys.stdin.readline():
-            train(json.loads(line), rank, ranks, train_set, test)
+    dist.init_process_group("gloo", init_method=f"file://{own}/group-{os.getpid()}", rank=0, world_size=1)
+    while line := sys.stdin.readline():
+        train(json.loads(line), rank, ranks, train_set, test)
 
 
 main()
