@@ -73,7 +73,10 @@ int saina_check_startable(struct saina *s)
 	return ret;
 }
 
-/* Is there a residual of another type?  One of zeros, as a late part in a broadcast leaves it, is forgotten. */
+/*
+ * Is there a residual of another type?  One of zeros, as a late part in a broadcast leaves it, is
+ * forgotten.
+ */
 static bool residual_differs(struct saina *s, uint32_t segment, enum saina_type type)
 {
 	struct saina_gradient *g = &s->round.grad;
