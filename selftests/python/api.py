@@ -94,6 +94,10 @@ def case_broadcast(w):
         point(False, "broadcast: from a worker that is not there is refused")
     except saina.Error as e:
         point(e.errno == errno.ECONNABORTED, "broadcast: from a worker that is not there is refused", str(e))
+
+
+def case_broadcast_first(w):
+    """k = 3: a broadcast, as before training."""
     if RANK == 1:
         time.sleep(0.3)
     w.broadcast(make(numpy.zeros(2000, numpy.int32)), 0)
