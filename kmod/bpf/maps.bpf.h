@@ -206,7 +206,8 @@ struct {								\
 SAINA_SIZED_MAP(saina_hot_##E, SAINA_JOBS_MAX, saina_slot_##E, 0)			\
 SAINA_SIZED_MAP(saina_ring_##E, SAINA_JOBS_MAX, saina_slot_##E, BPF_F_MMAPABLE)		\
 SAINA_SIZED_MAP(saina_view_##E, SAINA_JOBS_MAX * SAINA_WORKERS_MAX, saina_slot_##E, 0)	\
-SAINA_SIZED_MAP(saina_input_##E, SAINA_JOBS_MAX * SAINA_WORKERS_MAX, saina_input_##E, BPF_F_MMAPABLE)
+SAINA_SIZED_MAP(saina_input_##E, SAINA_JOBS_MAX * SAINA_WORKERS_MAX, saina_input_##E,	\
+		BPF_F_MMAPABLE)
 SAINA_ELEMS_LIST(SAINA_SIZED_MAPS)
 
 /* The ifb that copies to the job's ports, 0 if there is none. */
