@@ -53,6 +53,18 @@ make_work() {
 	trap 'exit 130' INT TERM HUP
 }
 
+# Between these two a signal waits, so that what is made there is known to undo_all().  Not ignored: children would
+# ignore it, too.
+hold_signals() {
+	interrupted=''
+	trap interrupted=yes INT TERM HUP
+}
+
+take_signals() {
+	trap 'exit 130' INT TERM HUP
+	[ -z "$interrupted" ] || exit 130
+}
+
 undo_all() {
 	local status=$?
 	trap '' INT TERM HUP
@@ -82,9 +94,11 @@ agent_start() {
 	words=(--bridge "$1" --bridge-type "$2" --address "$3" --control "$work/control" --runtime-dir "$work/run"
 		--bpffs "$work/bpf" --control-plane agent --ready-fd "$ready")
 	[ ! -e "$build/saina_xdp.bpf.o" ] || words+=(--object "$build/saina_xdp.bpf.o")
+	hold_signals
 	# Not by Ctrl-C: it ends after its workers.
 	setsid "$sainad" "${words[@]}" >"$work/log" 2>&1 </dev/null &
 	agent=$!
+	take_signals
 	until IFS= read -r -t 0.1 -u "$ready" _; do
 		[ -d "/proc/$agent" ] && ! grep -q '^State:.Z' "/proc/$agent/status" 2>/dev/null && continue
 		die "sainad does not start: $(tail -n 1 "$work/log"); what is wrong with this host: $saina doctor host bridge $1"
