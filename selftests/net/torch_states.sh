@@ -21,10 +21,11 @@ run_case() {
 		job bsp id 0 elements 700000 workers 4 token s3cret
 		job fastest id 1 elements 700000 workers 4 token s3cret policy fastest:k=3,lead=none
 		job second id 2 elements 700000 workers 4 token s3cret
+		job timed id 3 elements 700000 workers 4 token s3cret policy timeout:30s,kmin=2
 		ranks 4 "$TOP/selftests/python/states.py" "$name"
 		check "$name: all ranks end well" wait_all 240
 		points states
-		for job in bsp fastest second; do
+		for job in bsp fastest second timed; do
 			saina job del "$job" >/dev/null
 		done
 	done

@@ -20,7 +20,8 @@ import saina
 import saina.torch
 from ranks import OUT, RANK, close_to, fails, hooked, loss_of, net, new_state, point, same_everywhere, train, until
 
-BSP, FASTEST, SECOND = 0, 1, 2
+BSP, FASTEST, SECOND, TIMED = range(4)
+NAMES = ("bsp", "fastest-k", "bsp", "time-out")
 
 
 def step(*models):
@@ -323,10 +324,10 @@ def case_left():
 
 
 def case_left_raises():
-    """Rank 2 leaves after three steps: with bsp the others end with a sentence, with fastest-k they go on."""
-    for job, on_dead, raises in ((BSP, None, True), (FASTEST, None, False), (FASTEST, "raise", True)):
+    """Rank 2 leaves after three steps: with bsp the others end with a sentence, with fastest-k and time-outs they go on."""
+    for job, on_dead, raises in ((BSP, None, True), (FASTEST, None, False), (FASTEST, "raise", True), (TIMED, None, False)):
         said = []
-        what = f"left: {'bsp' if job == BSP else 'fastest-k'}, on_dead={on_dead}"
+        what = f"left: {NAMES[job]}, on_dead={on_dead}"
         state = new_state(job, log=said.append, on_dead=on_dead)
         ddp = DDP(net(0, 50))
         state.register(ddp)
@@ -374,7 +375,7 @@ def case_differ():
         state.register(ddp)
         rest = dist.new_group([0, 1, 3])
         opt = torch.optim.SGD(ddp.parameters(), lr=0.05)
-        what = f"differ: {'bsp' if job == BSP else 'fastest-k'}"
+        what = f"differ: {NAMES[job]}"
         error, steps = "", 0
         try:
             for i in range(last + 2):

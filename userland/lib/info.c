@@ -48,6 +48,7 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 		.counted = s->round.ps.on ? 0 : s->round.newest_counted,
 		.counted_round = s->round.newest_round,
 		.missing = s->session.missing_round == s->round.flow.round ? s->session.missing : 0,
+		.timeout_ms = s->session.timeout_ms,
 	};
 	ret = copy_out(info, &i, sizeof(i));
 	if (ret)

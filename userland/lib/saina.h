@@ -115,6 +115,8 @@ struct saina_opts {
  *	model that a worker needs whose call has returned -ESTALE.  0: none yet, or the job has steps
  * @missing: mask of the live workers that round @round has waited for since about a second or
  *	longer, as last heard; 0: for none, or the agent is of an earlier version and does not say it
+ * @timeout_ms: the policy's time-out, rounded up, as last heard: a round that has waited so long may
+ *	be decided without live workers; 0: the policy has none
  */
 struct saina_job_info {
 	size_t		size;
@@ -133,6 +135,7 @@ struct saina_job_info {
 	uint64_t	counted;
 	uint32_t	counted_round;
 	uint64_t	missing;
+	unsigned int	timeout_ms;
 };
 
 /**

@@ -34,8 +34,8 @@ class Absent:
         self._ring = info.ring
         self._named: set = set()
         self._on_dead = on_dead
-        #: the last round with all live ranks waited for all of them, as with policy bsp
-        self._waits_for_all = False
+        #: the last round that counted all ranks waited for all of them, as with policy bsp
+        self._waited_for_all = False
 
     def last(self, ranks: List[int]) -> str:
         """Text: the last round of @ranks."""
@@ -63,15 +63,17 @@ class Absent:
                     self.log(f"rank {w} has been in no round since {since}: it stopped computing, or is always too slow to be counted")
             if dead:
                 self._named.update(dead)
-                self._report_dead(dead, bin(info.active).count("1"))
+                alive = bin(info.active).count("1")
+                # A round that waits for all has this rank in it; its k is the ranks alive when it was opened, or more.
+                self._report_dead(dead, alive, self._waited_for_all and self.me in counted and call.k >= alive and not info.timeout_ms)
         if len(counted) == self.workers:
-            self._waits_for_all = call.k >= self.workers
+            self._waited_for_all = call.k >= self.workers
 
-    def _report_dead(self, dead: List[int], alive: int) -> None:
+    def _report_dead(self, dead: List[int], alive: int, waits_for_all: bool) -> None:
         seen = max(self.preamble.seen[w] for w in dead)
         since = f"since round {seen + 1}" if seen >= 0 else "and took part in no round"
         text = f"{_ranks(dead)} {'have' if len(dead) > 1 else 'has'} left the job, or {'are' if len(dead) > 1 else 'is'} dead, {since}"
-        if self._on_dead == "raise" or (self._on_dead is None and self._waits_for_all):
+        if self._on_dead == "raise" or (self._on_dead is None and waits_for_all):
             raise Error(errno.ECONNABORTED, f"{text}: of {self.workers} ranks {alive} would go on, with the mean over them; "
                                             'State(on_dead="continue") lets them')
         self.log(f"{text}: {alive} of {self.workers} ranks go on, and the gradients are the mean over them")

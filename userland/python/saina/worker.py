@@ -59,6 +59,8 @@ class Info(NamedTuple):
     counted_round: int
     #: mask of live workers that round @round has waited for since about a second or longer, as last heard; 0: none, or not said
     missing: int
+    #: the policy's time-out, milliseconds, as last heard: a round that waited so long may be decided without live workers; 0: none
+    timeout_ms: int
 
 
 class Call(NamedTuple):
