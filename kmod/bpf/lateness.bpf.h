@@ -13,7 +13,10 @@
 #include "ctx.bpf.h"
 #include "maps.bpf.h"
 
-/* 0 for 0, else 1 + floor(log2(us)), at most the last bucket. */
+/*
+ * 0 for 0, else 1 + floor(log2(us)), at most the last bucket.  Without branches, so that the
+ * verifier does not walk what follows for each outcome.
+ */
 static __always_inline __u32 lateness_bucket(__u64 us)
 {
 	__u32 b = 0;
@@ -22,12 +25,12 @@ static __always_inline __u32 lateness_bucket(__u64 us)
 		return SAINA_ARRIVAL_BUCKETS - 1;
 #pragma unroll
 	for (int bit = 16; bit; bit /= 2) {
-		if (us >> bit) {
-			b += bit;
-			us >>= bit;
-		}
+		__u32 above = is_above(us >> bit, 0) * bit;
+
+		b += above;
+		us >>= above;
 	}
-	b += us != 0;
+	b += is_above(us, 0);
 	return b < SAINA_ARRIVAL_BUCKETS ? b : SAINA_ARRIVAL_BUCKETS - 1;
 }
 
