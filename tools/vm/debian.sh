@@ -14,7 +14,7 @@ DEBIAN_PACKAGES=(
 )
 # Only downloaded: apt finds them in the image, without a network.
 DEBIAN_ARCHIVES=(
-	bash-completion libbpf1 libconfig9 libelf1 libjansson4 libmicrohttpd12 libmnl0 libncurses6
+	bash-completion ethtool libbpf1 libconfig9 libelf1 libjansson4 libmicrohttpd12 libmnl0 libncurses6
 )
 
 # need_debian KERNEL: $cache/KERNEL/debian is there.
