@@ -228,6 +228,21 @@ static void test_limit(void **state)
 	assert_int_equal(output(START), 0);
 }
 
+/* The pool need not be whole batches: what it has room for leaves at once. */
+static void test_small(void **state)
+{
+	saina_round_exit(&s.r);
+	s.job.segments = s.job.pool = CUT + 1;
+	s.job.elements = s.req.t.n = (CUT + 1) * PAYLOAD;
+	assert_int_equal(saina_round_init(&s.r, &s.job, BATCHES, 0, 0), 0);
+	s.r.shm = &s.shm;
+	saina_flow_begin(&s.r.flow, 0, true, START);
+	saina_round_start(&s.r, &s.req, START);
+	assert_int_equal(output(START), 2);
+	assert_doorbell(0, 0, (1 << CUT) - 1);
+	assert_doorbell(1, CUT, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,6 +254,8 @@ int main(void)
 			       test_question, begin, end),
 		statement_with("by reference: more doorbells than fit a batch leave in several",
 			       test_limit, begin, end),
+		statement_with("by reference: a gradient of one batch and a part of one leaves at once",
+			       test_small, begin, end),
 		statement_with("by reference: results that are not there are fetched, those of others are not taken",
 			       test_fetch, begin, end),
 		statement_with("by reference only: nothing leaves before there is shared memory",
