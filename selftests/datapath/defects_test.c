@@ -37,6 +37,8 @@
  *  serene-6           16-bit clocks wrap                                      here
  */
 #include <arpa/inet.h>
+#include <poll.h>
+#include <time.h>
 #include "test_job.h"
 
 struct harness harness;
@@ -456,6 +458,75 @@ static void test_stale_events(void)
 	job_verdict(&j, n == 1, "a worker that is still stale one round later is one more event");
 }
 
+static void add_one(void *arg, const struct saina_event *ev)
+{
+	++*(unsigned int *)arg;
+}
+
+static double now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
+}
+
+#define REST_MS	 200
+#define HANGS_MS 60000
+
+/* Does the descriptor become readable within @ms? */
+static bool has_events(int ms)
+{
+	struct pollfd p = { .fd = saina_dp_event_fd(harness.dp), .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1;
+}
+
+static unsigned int take_events(unsigned int rest_ms)
+{
+	unsigned int n = 0;
+	struct saina_dp_cb cb = { .rest_ms = rest_ms, .event = add_one, .arg = &n };
+
+	saina_dp_event_dispatch(harness.dp, &cb);
+	return n;
+}
+
+/* A reader may say how long events that follow others wait. */
+static void test_events_rest(void)
+{
+	struct job j = job_create(5, 2, 1, policy_fastest(1));
+	unsigned int first, waiting, at_last, none;
+	bool early, late, silent, slow;
+	double begin;
+	uint32_t r = 0;
+
+	send_grad(&j, 0, r++, 0, 1);
+	take_events(0);
+	do {
+		begin = now_ms();
+		send_grad(&j, 0, r++, 0, 1);
+		first = take_events(REST_MS);
+		send_grad(&j, 0, r++, 0, 1);
+		early = has_events(0);
+		waiting = take_events(REST_MS);
+		/* on a machine that stood still until here they have rested already */
+		slow = now_ms() - begin >= REST_MS;
+		late = has_events(HANGS_MS);
+		at_last = take_events(REST_MS);
+		has_events(HANGS_MS);
+		none = take_events(REST_MS);
+	} while (slow && r < 100);
+	tap_ok(first == 1 && !early && !waiting && late && at_last == 1,
+	       "events that follow others wait as long as the reader says");
+	silent = !has_events(0);
+	send_grad(&j, 0, r, 0, 1);
+	tap_ok(!none && silent && has_events(HANGS_MS) && take_events(0) == 1,
+	       "after a rest without events the next one is told at once");
+	harness.o.events = 0;
+	saina_dp_job_remove(harness.dp, 5);
+	oracle_job_remove(&harness.o, 5);
+}
+
 static void count_relay(void *arg, const struct saina_relay_msg *m)
 {
 	uint64_t *n = arg;
@@ -530,6 +601,7 @@ int main(void)
 	test_last_round();
 	test_conservation();
 	test_stale_events();
+	test_events_rest();
 	test_full_rings();
 	harness_close(&harness);
 	return tap_done();

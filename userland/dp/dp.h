@@ -114,6 +114,10 @@ int saina_dp_join_src_pop(struct saina_dp *dp, __be32 ip, __be16 udp_port, __u64
  * dispatch calls back for each, events first. */
 struct saina_dp_cb {
 	unsigned int max;	/* records of each kind in one dispatch, 0: no limit */
+	/* Events that follow others wait so long, and do not make the descriptor readable before:
+	 * a program wakes the reader only if it has read all.
+	 */
+	unsigned int rest_ms;	/* below 1000 */
 	void (*event)(void *arg, const struct saina_event *ev);
 	void (*relay)(void *arg, const struct saina_relay_msg *m);
 	void *arg;

@@ -150,6 +150,7 @@ int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 	for (int i = 0; i < DP_PROGS; i++)
 		dp->prog[i] = -1;
 	dp->rings_epoll = -1;
+	dp->events_timer = -1;
 	dp->cpus = libbpf_num_possible_cpus();
 	if (dp->cpus < 0)
 		return dp_fail(dp, dp->cpus, "cannot tell the number of CPUs: %s",

@@ -113,7 +113,9 @@ struct saina_dp {
 	struct dp_port port[DP_PORTS_MAX];
 	int	ports;
 	struct ring_buffer *rings[DP_RINGS];
-	int	rings_epoll;		/* both */
+	int	rings_epoll;		/* both, and the timer */
+	int	events_timer;		/* events rest until it expires */
+	bool	events_rest;
 	unsigned int budget;	/* records that this dispatch may still deliver */
 	const struct saina_dp_cb *cb;
 	struct dp_delay *delay;
