@@ -3,12 +3,11 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <libgen.h>
-#include <limits.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <unistd.h>
+#include "lib/beside.h"
 #include "lib/tap.h"
 #include "harness.h"
 
@@ -21,23 +20,8 @@ static void log_line(void *arg, int level, const char *line)
 static const char *object_path(char *path)
 {
 	const char *env = getenv("SAINA_BPF_OBJECT");
-	char self[PATH_MAX - 32];
-	ssize_t n;
 
-	if (env)
-		return env;
-	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n < 0)
-		return NULL;
-	self[n] = 0;
-	snprintf(path, PATH_MAX, "%s/../saina_xdp.bpf.o", dirname(self));
-	return path;
-}
-
-static void __attribute__((noreturn)) bail(const char *what, const char *why)
-{
-	printf("Bail out! %s: %s\n", what, why);
-	exit(1);
+	return env ? env : path_beside(path, "../saina_xdp.bpf.o");
 }
 
 void harness_open(struct harness *r)
@@ -52,22 +36,22 @@ void harness_open(struct harness *r)
 	if (unshare(CLONE_NEWNET))
 		tap_skip_all("cannot make a network namespace");
 	if (system("ip link set lo up && ip link add rig1 type veth peer name rig2"))
-		bail("ip link", "cannot make a veth pair");
+		tap_bail("ip link: cannot make a veth pair");
 	r->port[0] = if_nametoindex("lo");
 	r->port[1] = if_nametoindex("rig1");
 	r->port[2] = if_nametoindex("rig2");
 
 	opts.object = object_path(path);
 	if (saina_dp_open(&r->dp, &opts))
-		bail("cannot load the data path", r->dp ? saina_dp_error(r->dp) : opts.object);
+		tap_bail("cannot load the data path: %s", r->dp ? saina_dp_error(r->dp) : opts.object);
 	r->prog = saina_dp_prog_fd(r->dp);
 	r->g.ip = htonl(0x0abe0001);
 	memcpy(r->g.mac, "\x02\x5a\x00\x00\x00\x01", 6);
 	if (saina_dp_global_set(r->dp, &r->g))
-		bail("global_set", saina_dp_error(r->dp));
+		tap_bail("global_set: %s", saina_dp_error(r->dp));
 	r->asked = harness_map(r, "saina_asked");
 	if (r->asked < 0)
-		bail("saina_asked", strerror(-r->asked));
+		tap_bail("saina_asked: %s", strerror(-r->asked));
 	oracle_init(&r->o, &r->g);
 	r->base = calloc(SAINA_JOBS_MAX * SAINA_WORKERS_MAX, sizeof(*r->base));
 	r->shm = calloc(SAINA_JOBS_MAX, sizeof(*r->shm));
@@ -118,6 +102,31 @@ void harness_bind(const struct harness *r, struct saina_job_conf *c, unsigned in
 	b->flags = SAINA_BIND_BOUND;
 }
 
+void harness_bind_all(const struct harness *r, struct saina_job_conf *c, unsigned int workers,
+		      uint64_t session)
+{
+	for (unsigned int w = 0; w < workers; w++) {
+		harness_bind(r, c, w, 0, session + w);
+		c->active |= 1ull << w;
+	}
+}
+
+int harness_exchange(const struct harness *r, const struct saina_job_conf *c, struct saina_hdr h,
+		     const void *payload, unsigned int len, uint8_t *out)
+{
+	const struct saina_binding *b = &c->worker[h.worker];
+	uint8_t in[FRAME_MAX];
+	DECLARE_LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = in, .data_out = out,
+			    .data_size_out = FRAME_MAX, .repeat = 1);
+
+	h.version = SAINA_PROTO_VERSION;
+	h.elem = SAINA_ELEM_INT32;
+	h.job = c->job;
+	h.session = b->session;
+	t.data_size_in = frame_make(in, &r->g, b, &h, payload, len);
+	return bpf_prog_test_run_opts(r->prog, &t) ? -errno : (int)t.retval;
+}
+
 int harness_map(struct harness *r, const char *name)
 {
 	struct bpf_prog_info info = {};
@@ -164,7 +173,7 @@ int harness_port(struct harness *r, unsigned int ifindex, const struct saina_por
 void harness_set_fanout_ifb(struct harness *r, __u32 job, __u32 ifindex)
 {
 	if (bpf_map_update_elem(r->fanout_ifb, &job, &ifindex, BPF_ANY))
-		bail("saina_fanout_ifb", strerror(errno));
+		tap_bail("saina_fanout_ifb: %s", strerror(errno));
 }
 
 /* The tc object is in the folder of the XDP object; it shares that one's maps. */
@@ -180,21 +189,21 @@ void harness_use_tc(struct harness *r)
 		snprintf(path, sizeof(path), "%s", xdp);
 	at = strstr(path, "saina_xdp");
 	if (!at)
-		bail(path, "is not called saina_xdp...");
+		tap_bail("%s: is not called saina_xdp...", path);
 	memcpy(at, "saina_tc", 8);
 	memmove(at + 8, at + 9, strlen(at + 9) + 1);
 	o = bpf_object__open_file(path, NULL);
 	if (!o)
-		bail(path, strerror(errno));
+		tap_bail("%s: %s", path, strerror(errno));
 	bpf_object__for_each_map(m, o) {
 		if (bpf_map__is_internal(m))
 			continue;
 		fd = harness_map(r, bpf_map__name(m));
 		if (fd >= 0 && bpf_map__reuse_fd(m, fd))
-			bail(bpf_map__name(m), strerror(errno));
+			tap_bail("%s: %s", bpf_map__name(m), strerror(errno));
 	}
 	if (bpf_object__load(o))
-		bail(path, strerror(errno));
+		tap_bail("%s: %s", path, strerror(errno));
 	r->tc = bpf_program__fd(bpf_object__find_program_by_name(o, "saina_tc"));
 	r->fanout_ifb = bpf_object__find_map_fd_by_name(o, "saina_fanout_ifb");
 	for (__u32 job = 0; job < SAINA_JOBS_MAX; job++)

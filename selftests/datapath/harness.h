@@ -98,6 +98,15 @@ int harness_inner(struct harness *r, const char *name, unsigned int job);
 /* Binds worker @w of the job to port[@port] of the harness. */
 void harness_bind(const struct harness *r, struct saina_job_conf *c, unsigned int w,
 		  unsigned int port, uint64_t session);
+/* Binds workers 0 .. @workers - 1 to port[0], with sessions from @session on, as active ones. */
+void harness_bind_all(const struct harness *r, struct saina_job_conf *c, unsigned int workers,
+		      uint64_t session);
+/*
+ * A message of worker @h.worker through the XDP program alone, which several threads may do at
+ * once.  @out has FRAME_MAX bytes.  The verdict, or -errno.
+ */
+int harness_exchange(const struct harness *r, const struct saina_job_conf *c, struct saina_hdr h,
+		     const void *payload, unsigned int len, uint8_t *out);
 /* The address a job's results go to. */
 __be32 harness_group(unsigned int job);
 

@@ -11,7 +11,6 @@
  *	meta_test [FRAMES [SEED]]
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/if_packet.h>
@@ -337,12 +336,6 @@ static void test_random(const char *port, unsigned int frames)
 		 seen.frames, seen.results);
 }
 
-static void no(const char *what)
-{
-	printf("Bail out! %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
 static void open_tap(void)
 {
 	struct ifreq ifr = { .ifr_name = "tap0",
@@ -352,7 +345,7 @@ static void open_tap(void)
 	if (tap < 0)
 		tap_skip_all("there is no /dev/net/tun");
 	if (ioctl(tap, TUNSETIFF, &ifr) || system("ip link set tap0 up"))
-		no("tap0");
+		tap_bail("tap0: %m");
 }
 
 static void open_out(void)
@@ -362,12 +355,12 @@ static void open_out(void)
 	int on = 1, much = 8 << 20;
 
 	if (system("ip link set rig1 up && ip link set rig2 up"))
-		no("rig1");
+		tap_bail("rig1: %m");
 	out = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
 	if (out < 0 || setsockopt(out, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)) ||
 	    setsockopt(out, SOL_SOCKET, SO_RCVBUFFORCE, &much, sizeof(much)) ||
 	    bind(out, (struct sockaddr *)&at, sizeof(at)))
-		no("packet socket");
+		tap_bail("packet socket: %m");
 }
 
 static void offload_off(void)
@@ -377,7 +370,7 @@ static void offload_off(void)
 
 	/* without checksums there is no UDP segmentation either */
 	if (ioctl(out, SIOCETHTOOL, &ifr))
-		no("ethtool -K rig1 tx off");
+		tap_bail("ethtool -K rig1 tx off: %m");
 }
 
 int main(int argc, char **argv)
@@ -393,14 +386,12 @@ int main(int argc, char **argv)
 	j = job_create(5, 1, SEGMENTS, policy_bsp());
 	j.conf.worker[0].ifindex = if_nametoindex("tap0");
 	job_publish(&j);
-	if (saina_dp_attach(harness.dp, j.conf.worker[0].ifindex, SAINA_DP_TC, false)) {
-		printf("Bail out! %s\n", saina_dp_error(harness.dp));
-		return 1;
-	}
+	if (saina_dp_attach(harness.dp, j.conf.worker[0].ifindex, SAINA_DP_TC, false))
+		tap_bail("%s", saina_dp_error(harness.dp));
 	fanout_ifb = harness_map(&harness, "saina_fanout_ifb");
 	job = j.conf.job;
 	if (bpf_map_update_elem(fanout_ifb, &job, &harness.port[1], BPF_ANY))
-		no("saina_fanout_ifb");
+		tap_bail("saina_fanout_ifb: %m");
 	close(fanout_ifb);
 	/* 6.1 does not hand a super-packet of UDP to a packet socket with these headers */
 	test_cases("on", false);

@@ -13,12 +13,11 @@
  * With a window any CPU plays any worker; with groups each worker is one CPU's, and those of
  * a group are of different ones.
  */
-#include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
+#include "lib/cpus.h"
 #include "lib/rng.h"
 #include "lib/tap.h"
 #include "harness.h"
@@ -114,15 +113,11 @@ static void receive(struct player *p, unsigned int w, const uint8_t *frame)
 
 static void send_packet(struct player *p, unsigned int w)
 {
-	uint8_t in[FRAME_MAX], out[FRAME_MAX];
-	struct saina_hdr h = {
-		.version = SAINA_PROTO_VERSION, .elem = SAINA_ELEM_INT32, .job = conf.job,
-		.session = 1 + w, .count = ELEMS, .worker = w, .round = step[w],
-	};
-	DECLARE_LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = in, .data_out = out,
-			    .data_size_out = sizeof(out), .repeat = 1);
+	struct saina_hdr h = { .count = ELEMS, .worker = w, .round = step[w] };
 	unsigned int what = rng_below(&p->rng, 100);
+	uint8_t out[FRAME_MAX];
 	int32_t v[ELEMS];
+	int verdict;
 
 	if (h.round >= STEPS_MAX) {
 		stop = true;
@@ -143,37 +138,30 @@ static void send_packet(struct player *p, unsigned int w)
 	if (h.type == SAINA_MSG_CLOCK)
 		h.count = 0;
 	make_update(v, w, h.round, h.segment);
-	t.data_size_in = frame_make(in, &harness.g, &conf.worker[w], &h, v, 4 * h.count);
-	if (bpf_prog_test_run_opts(harness.prog, &t)) {
+	verdict = harness_exchange(&harness, &conf, h, v, 4 * h.count, out);
+	if (verdict < 0) {
 		p->errors++;
 		return;
 	}
 	p->packets++;
 	played++;
-	if (t.retval != XDP_REDIRECT)
+	if (verdict != XDP_REDIRECT)
 		return;
 	/* a GO for all has no step of its receiver: ask for it */
 	receive(p, w, out);
 	memcpy(&h, out + FRAME_HDR, sizeof(h));
 	if (h.type != SAINA_MSG_GO || h.worker != 0xff)
 		return;
-	h = (struct saina_hdr){ .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_CLOCK,
-				.elem = SAINA_ELEM_INT32, .job = conf.job, .session = 1 + w,
-				.worker = w, .round = SAINA_ROUND_ASK };
-	t.data_size_in = frame_make(in, &harness.g, &conf.worker[w], &h, NULL, 0);
-	t.data_size_out = sizeof(out);
-	if (!bpf_prog_test_run_opts(harness.prog, &t) && t.retval == XDP_REDIRECT)
+	h = (struct saina_hdr){ .type = SAINA_MSG_CLOCK, .worker = w, .round = SAINA_ROUND_ASK };
+	if (harness_exchange(&harness, &conf, h, NULL, 0, out) == XDP_REDIRECT)
 		receive(p, w, out);
 }
 
 static void *play(void *arg)
 {
 	struct player *p = arg;
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	CPU_SET(p->cpu, &set);
-	pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	cpus_pin(p->cpu);
 	while (!stop) {
 		unsigned int w = rng_below(&p->rng, WORKERS);
 
@@ -183,16 +171,10 @@ static void *play(void *arg)
 	return NULL;
 }
 
-static void bail(const char *why)
-{
-	printf("Bail out! %s\n", why);
-	exit(1);
-}
-
 static void publish(void)
 {
 	if (saina_dp_job_publish(harness.dp, &conf, first_step))
-		bail(saina_dp_error(harness.dp));
+		tap_bail("%s", saina_dp_error(harness.dp));
 }
 
 static void make_job(unsigned int job)
@@ -212,9 +194,8 @@ static void make_job(unsigned int job)
 		conf.policy.mode = SAINA_POLICY_SSP;
 		conf.policy.window = 3;
 	}
+	harness_bind_all(&harness, &conf, WORKERS, 1);
 	for (unsigned int w = 0; w < WORKERS; w++) {
-		harness_bind(&harness, &conf, w, 0, 1 + w);
-		conf.active |= 1ull << w;
 		step[w] = first_step;
 		sent[w] = 0;
 	}
@@ -321,7 +302,7 @@ static void race(unsigned int job, int cpus, const int *cpu, const char *what)
 		struct saina_counters c;
 
 		if (saina_dp_counters(harness.dp, conf.job, w, &c))
-			bail(saina_dp_error(harness.dp));
+			tap_bail("%s", saina_dp_error(harness.dp));
 		inced += c.c[SAINA_C_INCED];
 		clocked += c.c[SAINA_C_CLOCKED];
 		internal += c.c[SAINA_C_INTERNAL];
@@ -352,20 +333,13 @@ static void race(unsigned int job, int cpus, const int *cpu, const char *what)
 
 int main(void)
 {
-	int cpus = 0, cpu[THREADS_MAX];
-	cpu_set_t mine;
+	int cpu[THREADS_MAX], cpus = cpus_find_two(cpu, THREADS_MAX);
 
-	sched_getaffinity(0, sizeof(mine), &mine);
-	if (CPU_COUNT(&mine) < 2)
-		tap_skip_all("one CPU: no two programs run at once");
 	harness_open(&harness);
 	counted = calloc(STEPS_MAX, WORKERS * SEGMENTS);
 	view = calloc(STEPS_MAX, WORKERS * SEGMENTS * sizeof(*view));
 	if (!counted || !view)
 		abort();
-	for (int c = 0; c < CPU_SETSIZE && cpus < THREADS_MAX; c++)
-		if (CPU_ISSET(c, &mine))
-			cpu[cpus++] = c;
 	race(1, cpus, cpu, "ssp");
 	grouped = true;
 	race(2, cpus, cpu, "grouped");

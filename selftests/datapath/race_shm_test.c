@@ -10,12 +10,10 @@
  *
  * Whatever the reader accepts is one round: every element, the mask and the exponent.
  */
-#include <bpf/bpf.h>
-#include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
+#include "lib/cpus.h"
 #include "lib/tap.h"
 #include "reduce/reduce_shm.h"
 #include "harness.h"
@@ -56,36 +54,21 @@ static int32_t value_of(uint32_t round)
 	return (int32_t)(round << 4);
 }
 
-static bool pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return !pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
-}
-
 /* Verdict of the program, or -errno. */
 static int doorbell(unsigned int w, uint32_t round)
 {
 	struct saina_input_head *head = harness_shm_input(&harness, conf.job, w, 0);
 	int32_t *v = (int32_t *)(head + 1);
 	struct saina_doorbell body = { .posted = 1 };
-	struct saina_hdr h = {
-		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_DOORBELL, .elem = SAINA_ELEM_INT32,
-		.job = conf.job, .session = 1 + w, .worker = w, .round = round,
-	};
-	uint8_t in[FRAME_MAX], out[FRAME_MAX];
-	DECLARE_LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = in, .data_out = out,
-			    .data_size_out = sizeof(out), .repeat = 1);
+	const struct saina_hdr h = { .type = SAINA_MSG_DOORBELL, .worker = w, .round = round };
+	uint8_t out[FRAME_MAX];
 
-	head->session = h.session;
+	head->session = conf.worker[w].session;
 	head->round = round;
 	head->exponent = exponent_of(w, round);
 	for (int i = 0; i < ELEMS; i++)
 		v[i] = value_of(round) << head->exponent;
-	t.data_size_in = frame_make(in, &harness.g, &conf.worker[w], &h, &body, sizeof(body));
-	return bpf_prog_test_run_opts(harness.prog, &t) ? -errno : (int)t.retval;
+	return harness_exchange(&harness, &conf, h, &body, sizeof(body), out);
 }
 
 static bool make_round(uint32_t round)
@@ -131,7 +114,8 @@ static void *read_results(void *arg)
 	struct saina_round reader;
 	struct reader *r = arg;
 
-	if (!pin(r->cpu) || saina_round_init(&reader, &job, 1, 1, 0))
+	cpus_pin(r->cpu);
+	if (saina_round_init(&reader, &job, 1, 1, 0))
 		abort();
 	reader.shm = &shm;
 	while (!stop) {
@@ -161,41 +145,28 @@ static void make_job(void)
 		.policy = { .seq = 1, .mode = SAINA_POLICY_FASTEST, .late = 1, .k = 2,
 			    .lead = SAINA_LEAD_NONE },
 	};
-	for (unsigned int w = 0; w < WORKERS; w++) {
-		harness_bind(&harness, &conf, w, 0, 1 + w);
-		conf.active |= 1ull << w;
-	}
-	if (saina_dp_job_publish(harness.dp, &conf, 0)) {
-		printf("Bail out! %s\n", saina_dp_error(harness.dp));
-		exit(1);
-	}
+	harness_bind_all(&harness, &conf, WORKERS, 1);
+	if (saina_dp_job_publish(harness.dp, &conf, 0))
+		tap_bail("%s", saina_dp_error(harness.dp));
 	harness.o.job[conf.job].conf = conf;
 	for (unsigned int w = 0; w < WORKERS; w++)
-		if (harness_shm_set(&harness, conf.job, w, true)) {
-			printf("Bail out! %s\n", saina_dp_error(harness.dp));
-			exit(1);
-		}
+		if (harness_shm_set(&harness, conf.job, w, true))
+			tap_bail("%s", saina_dp_error(harness.dp));
 }
 
 int main(void)
 {
 	struct reader r = {};
-	int cpu[2], cpus = 0;
+	int cpu[2];
 	time_t end = time(NULL) + SECONDS;
 	uint32_t round = 0;
 	bool made = true;
-	cpu_set_t mine;
 
-	sched_getaffinity(0, sizeof(mine), &mine);
-	for (int c = 0; c < CPU_SETSIZE && cpus < 2; c++)
-		if (CPU_ISSET(c, &mine))
-			cpu[cpus++] = c;
-	if (cpus < 2)
-		tap_skip_all("one CPU: nothing runs at once");
+	cpus_find_two(cpu, 2);
 	harness_open(&harness);
 	make_job();
 	r.cpu = cpu[1];
-	pin(cpu[0]);
+	cpus_pin(cpu[0]);
 	for (; made && round < RING; round++)
 		made = make_round(round);
 	newest = round - 1;

@@ -13,14 +13,11 @@
  *  - open_slots is the number of open slots; no slot saw two policies;
  *  - rounds make progress.
  */
-#include <arpa/inet.h>
-#include <bpf/bpf.h>
-#include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
+#include "lib/cpus.h"
 #include "lib/rng.h"
 #include "lib/tap.h"
 #include "oracle/ledger.h"
@@ -114,16 +111,12 @@ static void keep_answer(struct player *p, const uint8_t *frame)
 
 static void send_packet(struct player *p, unsigned int w)
 {
-	uint8_t in[FRAME_MAX], out[FRAME_MAX];
 	uint32_t round = newest, segment, seen;
-	struct saina_hdr h = {
-		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_GRAD, .elem = SAINA_ELEM_INT32,
-		.job = conf.job, .session = 1 + w, .count = ELEMS, .worker = w,
-	};
-	DECLARE_LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = in, .data_out = out,
-			    .data_size_out = sizeof(out), .repeat = 1);
+	struct saina_hdr h = { .type = SAINA_MSG_GRAD, .count = ELEMS, .worker = w };
+	uint8_t out[FRAME_MAX];
 	int32_t v[ELEMS];
 	unsigned int n;
+	int verdict;
 
 	/*
 	 * Of the newest round the first segment that has no result and that it
@@ -156,14 +149,14 @@ static void send_packet(struct player *p, unsigned int w)
 	h.round = round;
 	h.segment = segment;
 	h.exponent = gradient_of(v, w, round, segment).exponent;
-	t.data_size_in = frame_make(in, &harness.g, &conf.worker[w], &h, v, sizeof(v));
-	if (bpf_prog_test_run_opts(harness.prog, &t)) {
+	verdict = harness_exchange(&harness, &conf, h, v, sizeof(v), out);
+	if (verdict < 0) {
 		p->errors++;
 		stop = true;	/* else a change waits for packets that never come */
 		return;
 	}
 	p->packets++;
-	if (t.retval != XDP_REDIRECT)
+	if (verdict != XDP_REDIRECT)
 		return;
 	keep_answer(p, out);
 	memcpy(&h, out + FRAME_HDR, sizeof(h));
@@ -179,11 +172,8 @@ static void send_packet(struct player *p, unsigned int w)
 static void *play(void *arg)
 {
 	struct player *p = arg;
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	CPU_SET(p->cpu, &set);
-	pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	cpus_pin(p->cpu);
 	while (!stop && p->packets < PACKETS) {
 		unsigned int w = rng_below(&p->rng, WORKERS);
 
@@ -277,14 +267,9 @@ static void make_job(void)
 		.sign_words = SAINA_SIGN_WORDS(ELEMS, 1), .group = harness_group(1),
 		.policy = { .seq = 1, .mode = SAINA_POLICY_FASTEST, .late = 1, .k = 3 },
 	};
-	for (unsigned int w = 0; w < WORKERS; w++) {
-		harness_bind(&harness, &conf, w, 0, 1 + w);
-		conf.active |= 1ull << w;
-	}
-	if (saina_dp_job_publish(harness.dp, &conf, 0)) {
-		printf("Bail out! %s\n", saina_dp_error(harness.dp));
-		exit(1);
-	}
+	harness_bind_all(&harness, &conf, WORKERS, 1);
+	if (saina_dp_job_publish(harness.dp, &conf, 0))
+		tap_bail("%s", saina_dp_error(harness.dp));
 }
 
 /* Changes the policy and sometimes the members, but for those in @keep. */
@@ -326,33 +311,27 @@ int main(void)
 {
 	const struct saina_dp_cb ignore = {};
 	struct player player[THREADS_MAX] = {};
-	int cpus = 0, changes = 0;
+	int cpu[THREADS_MAX], cpus = cpus_find_two(cpu, THREADS_MAX), changes = 0;
 	uint64_t keep = 0, all = (1ull << WORKERS) - 1, open[2] = {}, packets = 0, bad = 0, counted = 0, internal = 0;
 	uint64_t seen[THREADS_MAX] = {};
 	struct account sum = {};
 	struct saina_job_rt rt;
 	struct saina_slot_meta slot;
-	cpu_set_t mine;
 	struct rng r;
 	bool ok = true;
 
-	sched_getaffinity(0, sizeof(mine), &mine);
-	if (CPU_COUNT(&mine) < 2)
-		tap_skip_all("one CPU: no two programs run at once");
 	harness_open(&harness);
 	rng_seed(&r, 4711);
 	have = calloc((size_t)(ROUNDS_MAX + 2) * SEGMENTS, 1);
 	if (!have)
 		abort();
 	make_job();
-	for (int c = 0; c < CPU_SETSIZE && cpus < THREADS_MAX; c++)
-		if (CPU_ISSET(c, &mine))
-			player[cpus++].cpu = c;
 	playing = cpus;
 	for (int t = 0; t < cpus; t++) {
 		for (unsigned int w = t; w < WORKERS; w += cpus)
 			player[t].workers |= 1ull << w;
 		keep |= 1ull << t;
+		player[t].cpu = cpu[t];
 		rng_seed(&player[t].rng, 100 + t);
 		pthread_create(&player[t].thread, NULL, play, &player[t]);
 	}

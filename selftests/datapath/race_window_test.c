@@ -13,15 +13,12 @@
  *
  * Its answer is the result of (r, 1), if there is one, else STALE.
  */
-#include <bpf/bpf.h>
-#include <errno.h>
-#include <libgen.h>
-#include <limits.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+#include "lib/beside.h"
+#include "lib/cpus.h"
 #include "lib/tap.h"
 #include "harness.h"
 #include "window.h"
@@ -45,52 +42,24 @@ struct late {
 	uint8_t out[FRAME_MAX];
 };
 
-static void bail(const char *what, int err)
-{
-	printf("Bail out! %s: %s\n", what, strerror(err < 0 ? -err : err));
-	exit(1);
-}
-
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set))
-		bail("cannot choose a CPU", errno);
-}
-
 /* A gradient of worker @w, all elements w + 1; its verdict, or -errno. */
 static int grad(unsigned int w, uint32_t round, uint32_t segment, uint8_t *out)
 {
-	struct saina_hdr h = {
-		.version = SAINA_PROTO_VERSION,
-		.type = SAINA_MSG_GRAD,
-		.elem = SAINA_ELEM_INT32,
-		.job = conf.job,
-		.session = 1 + w,
-		.count = ELEMS,
-		.worker = w,
-		.round = round,
-		.segment = segment,
+	const struct saina_hdr h = {
+		.type = SAINA_MSG_GRAD, .count = ELEMS, .worker = w, .round = round, .segment = segment,
 	};
-	uint8_t in[FRAME_MAX];
 	int32_t v[ELEMS];
-	DECLARE_LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = in, .data_out = out,
-			    .data_size_out = FRAME_MAX, .repeat = 1);
 
 	for (int i = 0; i < ELEMS; i++)
 		v[i] = w + 1;
-	t.data_size_in = frame_make(in, &harness.g, &conf.worker[w], &h, v, sizeof(v));
-	return bpf_prog_test_run_opts(harness.prog, &t) ? -errno : (int)t.retval;
+	return harness_exchange(&harness, &conf, h, v, sizeof(v), out);
 }
 
 static void *send_late(void *arg)
 {
 	struct late *l = arg;
 
-	pin(l->cpu);
+	cpus_pin(l->cpu);
 	window->worker = 1 + LATE;
 	l->verdict = grad(LATE, l->round, 1, l->out);
 	window->worker = 0;
@@ -125,7 +94,7 @@ static bool run(struct late *l, int cpu, uint32_t round, bool with_result)
 	*l = (struct late){.cpu = cpu, .round = round};
 	window->inside = window->release = window->expired = 0;
 	if (pthread_create(&l->thread, NULL, send_late, l))
-		bail("no thread", errno);
+		tap_bail("no thread");
 	while (!window->inside && !__atomic_load_n(&l->ended, __ATOMIC_ACQUIRE))
 		nanosleep(&pause, NULL);
 	if (window->inside)
@@ -133,11 +102,10 @@ static bool run(struct late *l, int cpu, uint32_t round, bool with_result)
 	window->release = 1;
 	pthread_join(l->thread, NULL);
 	if (l->verdict < 0)
-		bail("BPF_PROG_TEST_RUN", l->verdict);
+		tap_bail("BPF_PROG_TEST_RUN: %s", strerror(-l->verdict));
 	if (!overtaken && !window->expired)
-		bail(window->inside ? "workers 0 and 1 did not get through"
-				    : "the packet was not held",
-		     EPROTO);
+		tap_bail("%s", window->inside ? "workers 0 and 1 did not get through" :
+						"the packet was not held");
 	return !window->expired;
 }
 
@@ -178,17 +146,14 @@ static void check_late(int cpu, uint32_t *round, bool with_result)
 /* The program is window.bpf.o, unless SAINA_BPF_OBJECT names another build of it. */
 static void window_open(void)
 {
-	char self[PATH_MAX - 32], path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char path[PATH_MAX];
 
-	self[n > 0 ? n : 0] = 0;
-	snprintf(path, sizeof(path), "%s/window.bpf.o", dirname(self));
-	setenv("SAINA_BPF_OBJECT", path, 0);
+	setenv("SAINA_BPF_OBJECT", path_beside(path, "window.bpf.o"), 0);
 	harness_open(&harness);
 	window = mmap(NULL, getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED,
 		      harness_map(&harness, "window"), 0);
 	if (window == MAP_FAILED)
-		bail("cannot map the window", errno);
+		tap_bail("cannot map the window: %m");
 }
 
 static void make_job(void)
@@ -206,29 +171,20 @@ static void make_job(void)
 		.group = harness_group(1),
 		.policy = {.seq = 1, .mode = SAINA_POLICY_FASTEST, .late = 1, .k = K, .lead = SAINA_LEAD_NONE},
 	};
-	for (unsigned int w = 0; w < WORKERS; w++) {
-		harness_bind(&harness, &conf, w, 0, 1 + w);
-		conf.active |= 1ull << w;
-	}
+	harness_bind_all(&harness, &conf, WORKERS, 1);
 	if (saina_dp_job_publish(harness.dp, &conf, 0))
-		bail(saina_dp_error(harness.dp), EINVAL);
+		tap_bail("%s", saina_dp_error(harness.dp));
 }
 
 int main(void)
 {
 	uint32_t round = 0;
-	int cpu[2], cpus = 0;
-	cpu_set_t mine;
+	int cpu[2];
 
-	sched_getaffinity(0, sizeof(mine), &mine);
-	for (int c = 0; c < CPU_SETSIZE && cpus < 2; c++)
-		if (CPU_ISSET(c, &mine))
-			cpu[cpus++] = c;
-	if (cpus < 2)
-		tap_skip_all("one CPU: nothing runs at once");
+	cpus_find_two(cpu, 2);
 	window_open();
 	make_job();
-	pin(cpu[0]);
+	cpus_pin(cpu[0]);
 	check_late(cpu[1], &round, true);
 	check_late(cpu[1], &round, false);
 	harness_close(&harness);

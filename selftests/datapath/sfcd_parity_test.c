@@ -95,10 +95,7 @@ static bool training_begin(struct training *t, unsigned int payload, unsigned in
 	c->ring = 2;
 	c->sign_words = SAINA_SIGN_WORDS(payload, 1);
 	c->group = harness_group(c->job);
-	for (unsigned int w = 0; w < WORKERS; w++) {
-		harness_bind(&harness, c, w, 0, 7 + w);
-		c->active |= 1ull << w;
-	}
+	harness_bind_all(&harness, c, WORKERS, 7);
 	c->policy = (struct saina_policy){
 		.seq = 1, .mode = SAINA_POLICY_SFCD, .late = SAINA_LATE_RESIDUAL, .k = 1,
 		.k_min = 1, .s_th = 500, .c_th = 5, .stride = 32, .flags = SAINA_POLICY_F_PARITY,

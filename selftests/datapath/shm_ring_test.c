@@ -10,13 +10,11 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <dirent.h>
-#include <errno.h>
-#include <libgen.h>
-#include <limits.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "lib/beside.h"
 #include "lib/tap.h"
 #include "harness.h"
 
@@ -27,7 +25,7 @@
 
 static struct saina_dp *dp;
 static struct saina_job_conf conf;
-static struct harness harness; /* for bindings alone */
+static struct harness harness; /* for bindings and messages */
 static char pins[] = "/tmp/saina-ring.XXXXXX";
 static bool kill_in_copy;
 static unsigned int copies;
@@ -51,8 +49,7 @@ static void bail(const char *what, const char *why)
 {
 	umount2(pins, MNT_DETACH);
 	rmdir(pins);
-	printf("Bail out! %s: %s\n", what, why);
-	exit(1);
+	tap_bail("%s: %s", what, why);
 }
 
 static void open_dp(void)
@@ -61,6 +58,7 @@ static void open_dp(void)
 
 	if (saina_dp_open(&dp, &opts))
 		bail("saina_dp_open", saina_dp_error(dp));
+	harness.prog = saina_dp_prog_fd(dp);
 }
 
 static void make_job(void)
@@ -73,26 +71,18 @@ static void make_job(void)
 		.sign_words = SAINA_SIGN_WORDS(ELEMS, 1), .group = harness_group(JOB),
 		.policy = { .seq = 1, .mode = SAINA_POLICY_BSP, .late = 1 },
 	};
-	for (unsigned int w = 0; w < WORKERS; w++) {
-		harness_bind(&harness, &conf, w, 0, 1 + w);
-		conf.active |= 1ull << w;
-	}
+	harness_bind_all(&harness, &conf, WORKERS, 1);
 }
 
 /* Verdict of the program, or -errno. */
 static int send_message(int type, unsigned int w, uint32_t round, const void *body, size_t len)
 {
-	struct saina_hdr h = {
-		.version = SAINA_PROTO_VERSION, .type = type, .elem = SAINA_ELEM_INT32, .job = JOB,
-		.session = 1 + w, .count = type == SAINA_MSG_GRAD ? ELEMS : 0, .worker = w,
-		.round = round,
+	const struct saina_hdr h = {
+		.type = type, .count = type == SAINA_MSG_GRAD ? ELEMS : 0, .worker = w, .round = round,
 	};
-	uint8_t in[FRAME_MAX], out[FRAME_MAX];
-	DECLARE_LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = in, .data_out = out,
-			    .data_size_out = sizeof(out), .repeat = 1);
+	uint8_t out[FRAME_MAX];
 
-	t.data_size_in = frame_make(in, &harness.g, &conf.worker[w], &h, body, len);
-	return bpf_prog_test_run_opts(saina_dp_prog_fd(dp), &t) ? -errno : (int)t.retval;
+	return harness_exchange(&harness, &conf, h, body, len, out);
 }
 
 static int ask(unsigned int w, uint32_t round)
@@ -204,12 +194,9 @@ static void check_leavers(void)
 
 int main(void)
 {
-	char self[PATH_MAX - 32], path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char path[PATH_MAX];
 
-	self[n > 0 ? n : 0] = 0;
-	snprintf(path, sizeof(path), "%s/../saina_xdp.bpf.o", dirname(self));
-	setenv("SAINA_BPF_OBJECT", path, 0);
+	setenv("SAINA_BPF_OBJECT", path_beside(path, "../saina_xdp.bpf.o"), 0);
 	if (geteuid())
 		tap_skip_all("only root may load BPF programs");
 	if (unshare(CLONE_NEWNET | CLONE_NEWNS) || !mkdtemp(pins) ||

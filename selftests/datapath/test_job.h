@@ -62,10 +62,8 @@ static inline struct saina_policy policy_grouped(unsigned int groups)
 
 static inline void job_publish(struct job *j)
 {
-	if (harness_job(&harness, &j->conf, j->first_round)) {
-		printf("Bail out! %s\n", harness.diff);
-		exit(1);
-	}
+	if (harness_job(&harness, &j->conf, j->first_round))
+		tap_bail("%s", harness.diff);
 }
 
 static inline void job_set_policy(struct job *j, struct saina_policy p)
@@ -98,10 +96,7 @@ static inline struct job job_create(unsigned int number, unsigned int workers, u
 	j.conf.ring = 2;
 	j.conf.sign_words = SAINA_SIGN_WORDS(JOB_ELEMS, 1);
 	j.conf.group = harness_group(number);
-	for (unsigned int w = 0; w < workers; w++) {
-		harness_bind(&harness, &j.conf, w, 0, 1000 + w);
-		j.conf.active |= 1ull << w;
-	}
+	harness_bind_all(&harness, &j.conf, workers, 1000);
 	job_set_policy(&j, p);
 	agrees = true;
 	return j;

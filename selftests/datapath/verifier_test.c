@@ -9,10 +9,9 @@
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <libgen.h>
-#include <limits.h>
 #include <string.h>
 #include <unistd.h>
+#include "lib/beside.h"
 #include "lib/tap.h"
 
 #define MOST 900000u
@@ -30,14 +29,14 @@ static void check_program(const char *object, const struct bpf_program *prog)
 	       bpf_program__name(prog), MOST);
 }
 
-static void check_object(const char *dir, const char *name)
+static void check_object(const char *name)
 {
 	struct bpf_program *prog;
 	struct bpf_object *obj;
-	char path[PATH_MAX];
+	char beside[64], path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/../%s", dir, name);
-	obj = bpf_object__open_file(path, NULL);
+	snprintf(beside, sizeof(beside), "../%s", name);
+	obj = bpf_object__open_file(path_beside(path, beside), NULL);
 	if (!tap_ok(obj && !bpf_object__load(obj), "%s loads", name))
 		return;
 	bpf_object__for_each_program(prog, obj)
@@ -47,19 +46,13 @@ static void check_object(const char *dir, const char *name)
 
 int main(int argc, char **argv)
 {
-	char self[PATH_MAX - 32];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	const char *dir;
-
 	if (geteuid())
 		tap_skip_all("needs root");
-	self[n > 0 ? n : 0] = 0;
-	dir = dirname(self);
 	for (int i = 1; i < argc; i++)
-		check_object(dir, argv[i]);
+		check_object(argv[i]);
 	if (argc < 2) {
-		check_object(dir, "saina_xdp.bpf.o");
-		check_object(dir, "saina_tc.bpf.o");
+		check_object("saina_xdp.bpf.o");
+		check_object("saina_tc.bpf.o");
 	}
 	return tap_done();
 }

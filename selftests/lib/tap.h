@@ -56,6 +56,19 @@ static inline void __attribute__((noreturn)) tap_skip_all(const char *why)
 	exit(TAP_SKIP_ALL);
 }
 
+/* The test cannot go on. */
+static inline void __attribute__((noreturn, format(printf, 1, 2))) tap_bail(const char *fmt, ...)
+{
+	va_list ap;
+
+	printf("Bail out! ");
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+	exit(1);
+}
+
 /* The plan; returns what main() returns. */
 static inline int tap_done(void)
 {

@@ -6,9 +6,8 @@
  */
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <libgen.h>
-#include <limits.h>
 #include <unistd.h>
+#include "lib/beside.h"
 #include "lib/tap.h"
 #include "backend.h"
 #include "xdp_harness.h"
@@ -19,21 +18,11 @@
 static struct xdp_harness module;	/* reads snapshots */
 static struct backend_requests requests;
 
-static void path_beside(char *path, const char *name)
-{
-	char self[PATH_MAX - 64];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	self[n > 0 ? n : 0] = 0;
-	snprintf(path, PATH_MAX, "%s/%s", dirname(self), name);
-}
-
 void backend_choose(void)
 {
 	char path[PATH_MAX];
 
-	path_beside(path, "../saina_xdp_kmod.bpf.o");
-	setenv("SAINA_BPF_OBJECT", path, 0);
+	setenv("SAINA_BPF_OBJECT", path_beside(path, "../saina_xdp_kmod.bpf.o"), 0);
 }
 
 /* @ret, of a call */
@@ -215,11 +204,8 @@ void backend_open(struct harness *r)
 	char path[PATH_MAX];
 
 	requests_open();
-	path_beside(path, "kfunc_test.bpf.o");
-	if (xdp_harness_helpers(&module, path)) {
-		printf("Bail out! %s does not load\n", path);
-		exit(1);
-	}
+	if (xdp_harness_helpers(&module, path_beside(path, "kfunc_test.bpf.o")))
+		tap_bail("%s does not load", path);
 	r->backend = &plane;
 	r->tick_us = TIMEOUT_MAX_US / 4;
 }

@@ -24,7 +24,6 @@
 #define PARAMS	"/sys/module/saina/parameters/"
 
 static struct bpf_object *object;
-static struct saina_ctl *ctl;
 
 static int map_fd(const char *name)
 {
@@ -55,59 +54,20 @@ static struct io call(const char *prog, struct io in)
 	return in;
 }
 
-static void send_job(int cmd, struct saina_job_attrs *job)
+static void request(int ret)
 {
-	struct nlmsghdr *nlh = saina_ctl_msg(ctl, cmd, 0);
-
-	saina_ctl_encode(nlh, &saina_job_class, job);
-	if (saina_ctl_call(ctl, nlh, NULL, NULL))
-		printf("# command %d: %s\n", cmd, saina_ctl_error(ctl));
+	if (ret)
+		tap_note("refused: %s", saina_ctl_error(requests_ctl));
 }
 
 static void job_new(const char *name, int workers)
 {
-	struct saina_job_attrs job = { .workers = workers, .elements = 1000 };
-
-	snprintf(job.name, sizeof(job.name), "%s", name);
-	SAINA_SET(&job, SAINA_A_JOB_NAME);
-	SAINA_SET(&job, SAINA_A_JOB_WORKERS);
-	SAINA_SET(&job, SAINA_A_JOB_ELEMENTS);
-	send_job(SAINA_CMD_JOB_NEW, &job);
-}
-
-static void job_policy(int id, const char *policy)
-{
-	struct saina_job_attrs job = { .id = id };
-
-	request_policy(policy, &job.policy);
-	SAINA_SET(&job, SAINA_A_JOB_ID);
-	SAINA_SET(&job, SAINA_A_JOB_POLICY);
-	send_job(SAINA_CMD_JOB_SET, &job);
+	request(request_job_new(name, workers, 1000));
 }
 
 static void job_del(int id)
 {
-	struct saina_job_attrs job = { .id = id };
-
-	SAINA_SET(&job, SAINA_A_JOB_ID);
-	send_job(SAINA_CMD_JOB_DEL, &job);
-}
-
-static void worker_set(int job, int id)
-{
-	struct saina_worker_attrs w = {
-		.job_id = job, .id = id, .ifindex = 1, .ip = htonl(0x7f000001 + id),
-		.udp_port = htons(4000 + id), .session = 77 + id, .mac = { 2, 0, 0, 0, 0, id },
-	};
-	struct nlmsghdr *nlh = saina_ctl_msg(ctl, SAINA_CMD_WORKER_SET, 0);
-
-	w.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
-		1ull << SAINA_A_WORKER_IFINDEX | 1ull << SAINA_A_WORKER_IP |
-		1ull << SAINA_A_WORKER_UDP_PORT | 1ull << SAINA_A_WORKER_SESSION |
-		1ull << SAINA_A_WORKER_MAC;
-	saina_ctl_encode(nlh, &saina_worker_class, &w);
-	if (saina_ctl_call(ctl, nlh, NULL, NULL))
-		printf("# worker_set: %s\n", saina_ctl_error(ctl));
+	request(request_job_del(id));
 }
 
 static void test_jobs(const char *prog)
@@ -117,15 +77,15 @@ static void test_jobs(const char *prog)
 	x = call(prog, (struct io){ .job = 0 });
 	tap_ok(!x.found, "%s: there is no snapshot without a job", prog);
 	job_new("a", 3);
-	worker_set(0, 2);
+	request(request_worker_bind(0, 2, 1));
 	x = call(prog, (struct io){ .job = 0, .worker = 2 });
 	tap_ok(x.found && x.active == 4 && x.generation && x.policy.mode == SAINA_POLICY_BSP &&
-	       x.binding.session == 79 && x.binding.ifindex == 1 &&
+	       x.binding.session == 3 && x.binding.ifindex == 1 &&
 	       x.binding.udp_port == htons(4002) && x.binding.mac[5] == 2 &&
 	       x.binding.flags == SAINA_BIND_BOUND, "%s: the snapshot shows the configuration", prog);
 	x = call(prog, (struct io){ .job = 0, .worker = 1 });
 	tap_ok(x.found && !x.binding.flags, "%s: a worker that is not there is not bound in the snapshot", prog);
-	job_policy(0, "fastest:k=2");
+	request(request_job_policy(0, "fastest:k=2"));
 	x = call(prog, (struct io){ .job = 0 });
 	tap_ok(x.policy.mode == SAINA_POLICY_FASTEST && x.policy.k == 2 && x.policy.seq == 2,
 	       "%s: a change is in the snapshot when the call has returned", prog);
@@ -154,7 +114,6 @@ static void test_events(const char *prog)
 	struct saina_job_attrs job = { .id = 0 };
 	struct saina_event_attrs got;
 	struct saina_ctl *sub;
-	struct nlmsghdr *nlh;
 	const char *error;
 	int ret;
 
@@ -178,10 +137,7 @@ static void test_events(const char *prog)
 	tap_ok(call(prog, (struct io){ .ev = ev }).ret == -ENOENT,
 	       "%s: an event of another generation of the job is refused", prog);
 	ev.generation--;
-	SAINA_SET(&job, SAINA_A_JOB_ID);
-	nlh = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 0);
-	saina_ctl_encode(nlh, &saina_job_class, &job);
-	saina_ctl_call(ctl, nlh, job_cb, &job);
+	request_get(SAINA_CMD_JOB_GET, 0, 0, job_cb, &job);
 	tap_ok(job.round == 43 && job.k == 3,
 	       "%s: the job shows the round and k of the last event of its generation", prog);
 	ev.type = SAINA_EV_WORKER_DEAD;
@@ -436,21 +392,14 @@ static void test_lock(const char *how)
 
 int main(int argc, char **argv)
 {
-	const char *error;
-
 	if (argc != 2) {
 		fprintf(stderr, "usage: kfunc_test OBJECT\n");
 		return 2;
 	}
-	if (saina_ctl_open(&ctl, "kernel", &error)) {
-		printf("Bail out! %s\n", error);
-		return 1;
-	}
+	requests_open();
 	object = bpf_object__open_file(argv[1], NULL);
-	if (!object || bpf_object__load(object)) {
-		printf("Bail out! %s does not load: %s\n", argv[1], strerror(errno));
-		return 1;
-	}
+	if (!object || bpf_object__load(object))
+		tap_bail("%s does not load: %m", argv[1]);
 	test_jobs("xdp_job");
 	test_jobs("tc_job");
 	job_new("a", 1);
@@ -471,6 +420,6 @@ int main(int argc, char **argv)
 	param("simd", "1");
 	tap_ok(system("rmmod saina 2>/dev/null") != 0, "saina.ko cannot be unloaded while a program uses it");
 	bpf_object__close(object);
-	saina_ctl_close(ctl);
+	saina_ctl_close(requests_ctl);
 	return tap_done();
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <arpa/inet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../lib/tap.h"
 #include "requests.h"
 
 #define BIT_OF(a) (1ull << (a))
@@ -14,10 +14,8 @@ void requests_open(void)
 {
 	const char *error;
 
-	if (!saina_ctl_open(&requests_ctl, "kernel", &error))
-		return;
-	printf("Bail out! %s\n", error);
-	exit(1);
+	if (saina_ctl_open(&requests_ctl, "kernel", &error))
+		tap_bail("%s", error);
 }
 
 void request_policy(const char *text, struct saina_policy_attrs *a)
@@ -25,10 +23,8 @@ void request_policy(const char *text, struct saina_policy_attrs *a)
 	struct saina_core_err err;
 	struct saina_policy p;
 
-	if (saina_policy_parse(text, 0, &p, &err)) {
-		printf("Bail out! %s\n", err.text);
-		exit(1);
-	}
+	if (saina_policy_parse(text, 0, &p, &err))
+		tap_bail("%s", err.text);
 	saina_policy_show(&p, a);
 }
 

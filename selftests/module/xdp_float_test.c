@@ -8,8 +8,8 @@
  *	xdp_float_test PROGRAM HELPERS	in the test VM, module loaded, no jobs; as root
  */
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
+#include "../lib/cpus.h"
 #include "../lib/tap.h"
 #include "xdp_harness.h"
 
@@ -157,27 +157,6 @@ static __u64 counted_all(int counter)
  */
 static int cpus[THREADS], threads;
 
-static void find_cpus(void)
-{
-	cpu_set_t allowed;
-
-	if (sched_getaffinity(0, sizeof(allowed), &allowed))
-		return;
-	for (int cpu = 0; cpu < CPU_SETSIZE && threads < THREADS; cpu++)
-		if (CPU_ISSET(cpu, &allowed))
-			cpus[threads++] = cpu;
-}
-
-static void pin(int cpu)
-{
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	if (pthread_setaffinity_np(pthread_self(), sizeof(one), &one))
-		tap_note("a thread could not be pinned to CPU %d", cpu);
-}
-
 static pthread_barrier_t barrier;
 static __u32 the_round;
 static bool ended;
@@ -187,7 +166,7 @@ static void *sender(void *arg)
 {
 	int id = (int)(long)arg;
 
-	pin(cpus[id]);
+	cpus_pin(cpus[id]);
 	for (;;) {
 		pthread_barrier_wait(&barrier);
 		if (ended)
@@ -373,11 +352,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	requests_open();
-	find_cpus();
-	if (xdp_harness_helpers(&harness, argv[2]) || xdp_harness_load(&harness, argv[1])) {
-		printf("Bail out! a program does not load\n");
-		return 1;
-	}
+	threads = cpus_find(cpus, THREADS);
+	if (xdp_harness_helpers(&harness, argv[2]) || xdp_harness_load(&harness, argv[1]))
+		tap_bail("a program does not load");
 	test_odd(SAINA_ELEM_FLOAT32, "float32");
 	test_odd(SAINA_ELEM_BFLOAT16, "bfloat16");
 	test_relay(SAINA_ELEM_FLOAT32, "float32");

@@ -236,10 +236,8 @@ int main(int argc, char **argv)
 	if (tc)
 		harness_use_tc(&rig);
 	requests_open();
-	if (xdp_harness_helpers(&module, argv[optind + 1])) {
-		printf("Bail out! %s does not load\n", argv[optind + 1]);
-		return 1;
-	}
+	if (xdp_harness_helpers(&module, argv[optind + 1]))
+		tap_bail("%s does not load", argv[optind + 1]);
 	rng_seed(&rng, seed);
 	for (int i = 0; i < 3; i++)
 		for (int j = 0; j < (tc ? 2 : 3); j++)	/* the largest is none that TEST_RUN takes */
