@@ -27,6 +27,7 @@
  * Foreign traffic keeps no state: the same frame is repeated without the driver, and so is
  * the empty program that it is compared with.
  */
+#include <sched.h>
 #include <stdio.h>
 #include "bench/add.h"
 #include "bench/args.h"
@@ -266,7 +267,7 @@ int main(int argc, char **argv)
 	harness_job_create(&harness, &variant[TIMEOUT].job, 14, 256, 64, 63, SLOTS, SLOTS);
 	harness_job_set_timeout(&harness, &variant[TIMEOUT].job);
 	harness_job_create(&harness, &arrival.job, 15, 256, 64, 63, FEW, FEW);
-	harness_pin_cpu();
+	harness_pin_cpu(sched_getcpu());
 	for (unsigned int n = 0; n < args.cycles; n++) {
 		report_progress(n, args.cycles);
 		for (unsigned int i = 0; i < SIZES; i++)

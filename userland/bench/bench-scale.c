@@ -172,12 +172,8 @@ static void *thread_run(void *arg)
 	struct thread *t = arg;
 	struct job *j = &t->job[s.hook];
 	struct scale_state st;
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	CPU_SET(t->cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		bench_die("CPU %d: %s", t->cpu, strerror(errno));
+	harness_pin_cpu(t->cpu);
 	batch_run(t, j);	/* the first touches memory */
 	pthread_barrier_wait(&s.barrier);
 	for (unsigned int n = 0; n < s.cycles; n++) {
@@ -190,15 +186,6 @@ static void *thread_run(void *arg)
 }
 
 /* --- runs ------------------------------------------------------------------------------------- */
-
-/* Empties the rings of events, as the agent does. */
-static void events_drop(void)
-{
-	static const struct saina_dp_cb none;
-
-	if (saina_dp_event_dispatch(s.dp, &none) < 0)
-		bench_die("%s", saina_dp_error(s.dp));
-}
 
 /* ns of a message on each of @threads cores at once: the mean over them of the median. */
 static double run(enum hook hook, unsigned int threads, unsigned int cycles)
@@ -215,7 +202,7 @@ static double run(enum hook hook, unsigned int threads, unsigned int cycles)
 			bench_die("no thread can be made");
 	}
 	while (s.running) {
-		events_drop();
+		harness_events_drop(s.dp);
 		usleep(1000);
 	}
 	for (unsigned int i = 0; i < threads; i++) {
@@ -229,14 +216,8 @@ static double run(enum hook hook, unsigned int threads, unsigned int cycles)
 static void job_check(const struct job *j)
 {
 	const __u64 segments = (__u64)j->round * SEGMENTS;
-	struct saina_counters sum = { 0 }, c;
+	const struct saina_counters sum = harness_counters_sum(s.dp, j->conf.job);
 
-	for (int w = 0; w < WORKERS; w++) {
-		if (saina_dp_counters(s.dp, j->conf.job, w, &c))
-			bench_die("%s", saina_dp_error(s.dp));
-		for (int i = 0; i < SAINA_C_N; i++)
-			sum.c[i] += c.c[i];
-	}
 	if (sum.c[SAINA_C_STORED] != segments || sum.c[SAINA_C_COMPLETED] != segments ||
 	    sum.c[SAINA_C_ADDED] != segments * (WORKERS - 1))
 		bench_die("job %u: of %llu segments %llu were stored and %llu completed, %llu gradients added: the figures would be of something else",
@@ -336,8 +317,8 @@ int main(int argc, char **argv)
 {
 	const struct bench_args args =
 		bench_args_parse(argc, argv, "The switch alone, on 1 to all cores, a job on each.");
-	json_t *rows = json_array(), *root;
-	int status = 0;
+	struct report out = { .json = args.json };
+	json_t *rows = json_array();
 
 	open_all();
 	if (!args.json)
@@ -361,15 +342,8 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < s.threads; i++)
 		for (enum hook h = 0; h < HOOKS; h++)
 			job_check(&s.thread[i].job[h]);
-	root = json_pack("{s:i, s:i, s:i, s:o}", "elements", ELEMS, "workers", WORKERS, "frame_messages", SCALE_FRAME,
+	out.root = json_pack("{s:i, s:i, s:i, s:o}", "elements", ELEMS, "workers", WORKERS, "frame_messages", SCALE_FRAME,
 			 "rows", rows);
-	if (args.json)
-		json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
-	if (args.out && json_dump_file(root, args.out, JSON_INDENT(1) | JSON_REAL_PRECISION(6))) {
-		fprintf(stderr, "bench-scale: cannot write %s: %s\n", args.out, strerror(errno));
-		status = 1;
-	}
-	json_decref(root);
 	saina_dp_close(s.dp, true);
-	return status;
+	return report_close(&out, args.out);
 }

@@ -199,13 +199,25 @@ static double prog_run(struct harness *r, int prog, unsigned int payload, unsign
 	return t.duration;
 }
 
-/* Empties the ring buffer of messages to relay, which is not measured. */
-static void relays_drop(struct harness *r)
+void harness_events_drop(struct saina_dp *dp)
 {
 	static const struct saina_dp_cb none;
 
-	if (saina_dp_event_dispatch(r->dp, &none) < 0)
-		bench_die("%s", saina_dp_error(r->dp));
+	if (saina_dp_event_dispatch(dp, &none) < 0)
+		bench_die("%s", saina_dp_error(dp));
+}
+
+struct saina_counters harness_counters_sum(struct saina_dp *dp, unsigned int job)
+{
+	struct saina_counters sum = {}, c;
+
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		if (saina_dp_counters(dp, job, w, &c))
+			bench_die("%s", saina_dp_error(dp));
+		for (int i = 0; i < SAINA_C_N; i++)
+			sum.c[i] += c.c[i];
+	}
+	return sum;
 }
 
 /* Sends packets of @branch for segments @from to @to - 1; returns ns in all. */
@@ -258,7 +270,7 @@ static double batch_run(struct harness *r, struct bench_job *j, enum bench_branc
 		j->sent[branch] += passes;
 		if (j->coarsens && (branch == BRANCH_ACCUMULATE || branch == BRANCH_COMPLETE))
 			j->coarsened += passes;
-		relays_drop(r);
+		harness_events_drop(r->dp);
 	}
 	return ns;
 }
@@ -340,15 +352,9 @@ void harness_check(struct harness *r, const struct bench_job *j)
 		{ SAINA_C_COMPLETED, BRANCH_COMPLETE },
 		{ SAINA_C_LATE, BRANCH_LATE },
 	};
-	struct saina_counters sum = {}, c;
+	const struct saina_counters sum = harness_counters_sum(r->dp, j->conf.job);
 	__u64 added = j->sent[BRANCH_ACCUMULATE] + j->sent[BRANCH_COMPLETE];
 
-	for (int w = 0; w < SAINA_WORKERS_MAX; w++) {
-		if (saina_dp_counters(r->dp, j->conf.job, w, &c))
-			bench_die("%s", saina_dp_error(r->dp));
-		for (int i = 0; i < SAINA_C_N; i++)
-			sum.c[i] += c.c[i];
-	}
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
 		if (sum.c[want[i].counter] != j->sent[want[i].branch])
 			bench_die(
@@ -365,14 +371,12 @@ void harness_check(struct harness *r, const struct bench_job *j)
 			    (unsigned long long)added, (unsigned long long)sum.c[SAINA_C_ADDED]);
 }
 
-void harness_pin_cpu(void)
+void harness_pin_cpu(int cpu)
 {
-	int cpu = sched_getcpu();
 	cpu_set_t set;
 
-	if (cpu < 0)
-		return;
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		bench_die("CPU %d: %s", cpu, strerror(errno));
 }

@@ -46,8 +46,12 @@ int harness_object_fd(const struct bpf_object *o, const char *name);
 void harness_target_set(const struct bpf_object *o, const char *map, __u32 target, int prog);
 void harness_open(struct harness *r, bool kernel);
 void harness_close(struct harness *r);
-/* Stays on this CPU: a migration would mix two cores' caches. */
-void harness_pin_cpu(void);
+/* Stays on a CPU: a migration would mix two cores' caches. */
+void harness_pin_cpu(int cpu);
+/* Empties the rings of events and of messages to relay, which are not measured. */
+void harness_events_drop(struct saina_dp *dp);
+/* Counters of all workers of a job. */
+struct saina_counters harness_counters_sum(struct saina_dp *dp, unsigned int job);
 void harness_job_create(struct harness *r, struct bench_job *j, unsigned int id,
 			unsigned int payload, unsigned int workers, unsigned int k,
 			unsigned int pool, unsigned int touched);

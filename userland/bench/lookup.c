@@ -4,6 +4,7 @@
  * accumulate branch of both variants of the XDP program, in alternating batches of one run.
  * Requires saina.ko; the method is bench-datapath's.
  */
+#include <sched.h>
 #include <stdio.h>
 #include "bench/harness.h"
 #include "bench/kernel_job.h"
@@ -62,7 +63,7 @@ int lookup_run(const struct bench_args *args)
 			harness_job_create(&harness[v], &size[i].job[v], i, elems[i], WORKERS,
 					   WORKERS - 1, SLOTS, SLOTS);
 	}
-	harness_pin_cpu();
+	harness_pin_cpu(sched_getcpu());
 	for (unsigned int n = 0; n < args->cycles; n++) {
 		report_progress(n, args->cycles);
 		for (unsigned int i = 0; i < SIZES; i++)

@@ -124,11 +124,12 @@ int report_close(struct report *r, const char *path)
 	int status = 0;
 
 	if (r->json) {
-		json_dumpf(r->root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(5));
+		json_dumpf(r->root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
 		putchar('\n');
 	}
-	if (path && json_dump_file(r->root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(5))) {
-		fprintf(stderr, "bench-datapath: cannot write %s: %s\n", path, strerror(errno));
+	if (path && json_dump_file(r->root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(6))) {
+		fprintf(stderr, "%s: cannot write %s: %s\n", program_invocation_short_name, path,
+			 strerror(errno));
 		status = 1;
 	}
 	json_decref(r->root);
