@@ -24,6 +24,9 @@ import docutils.core
 import docutils.utils
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+sys.path.insert(0, TOP + "/selftests/lib")
+from tap import Tap  # noqa: E402  # pylint: disable=wrong-import-position
+
 LINES, COLUMNS = 100, 100
 
 # What is not written: what is written instead.
@@ -46,14 +49,8 @@ SUFFIXES = r"\.(?:c|h|cc|py|sh|mk|yaml|rst|md|abi)$"
 # ... except for these: of the kernel's tree, and what `make` makes.
 FOREIGN = {"ynl-gen-c.py", "cli.py", "tools/net/ynl/cli.py", "build/"}
 
-taps = []
-
-
-def point(good, text, remarks=()):
-    taps.append(good)
-    print(f"{'ok' if good else 'not ok'} {len(taps)} - {text}")
-    for remark in remarks:
-        print(f"#   {remark}")
+tap = Tap()
+point = tap.point
 
 
 def prose(text, markdown):
@@ -183,26 +180,25 @@ def main():
     if "README.md" in texts:
         lines = texts["README.md"].rstrip("\n").split("\n")
         bad = [f"README.md:{n}: {len(line)} columns" for n, line in enumerate(lines, 1) if len(line) > COLUMNS]
-        point(len(lines) <= LINES and not bad, f"docs: README has at most {LINES} lines of {COLUMNS} columns ({len(lines)})", bad)
+        point(len(lines) <= LINES and not bad, f"docs: README has at most {LINES} lines of {COLUMNS} columns ({len(lines)})", *bad)
     for check, text in ((wide, f"no line of prose is wider than {COLUMNS} columns"),
                         (private, "no private word is in prose")):
         bad = [remark for path in texts for remark in check(path, texts[path])]
-        point(not bad, f"docs: {text}", bad)
+        point(not bad, f"docs: {text}", *bad)
     files = tree()
     bad = [remark for path in texts for remark in missing(path, texts[path], files)]
-    point(not bad, "docs: every file that is named exists", bad)
+    point(not bad, "docs: every file that is named exists", *bad)
     if "Documentation/datapath.rst" in texts:
         bad = missing_bpf(texts["Documentation/datapath.rst"], files)
-        point(not bad, "docs: every BPF file in the table of datapath.rst exists", bad)
+        point(not bad, "docs: every BPF file in the table of datapath.rst exists", *bad)
     if "Documentation/monitoring.rst" in texts:
         table = subprocess.run(["tools/metrics-table"], stdout=subprocess.PIPE, check=True, text=True).stdout
         point(len(table.split("\n")) > 60 and texts["Documentation/monitoring.rst"].endswith(f"\n.. metrics\n\n{table}"),
               "docs: monitoring.rst ends with the table that tools/metrics-table prints")
     bad = [remark for path in texts if path.endswith(".rst") for remark in remarks(path, texts[path])]
-    point(not bad, "docs: docutils has no remark", bad)
-    print(f"1..{len(taps)}")
-    return 0 if all(taps) else 1
+    point(not bad, "docs: docutils has no remark", *bad)
+    tap.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -20,6 +20,9 @@ import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+sys.path.insert(0, TOP + "/selftests/lib")
+from tap import Tap  # noqa: E402  # pylint: disable=wrong-import-position
+
 BUILD = os.path.realpath(os.environ.get("SAINA_BUILD", TOP + "/build"))
 KERNEL = "6.1"
 SOURCES = ("uapi", "kmod", "userland", "tools")
@@ -173,41 +176,32 @@ def main():
             print(f"    {r:<28}", *[u for u in order if (r, u) in arrows and u != r])
         return
 
-    n = bad = 0
-
-    def point(ok, text, why=()):
-        nonlocal n, bad
-        n += 1
-        bad += not ok
-        print(f"{'' if ok else 'not '}ok {n} - layers: {text}")
-        for w in why:
-            print("#  ", w)
-
+    tap = Tap("layers: ")
+    point = tap.point
     homeless = [p for p in paths if not room_of(p, rooms)]
-    point(not homeless, "every source file is in a room of the table", homeless)
+    point(not homeless, "every source file is in a room of the table", *homeless)
     empty = [r for r in order if not any(room_of(p, rooms) == r for p in paths)]
-    point(not empty, "every room of the table has a source file", empty)
+    point(not empty, "every room of the table has a source file", *empty)
     upward = [f"{r} uses {u}, which is not below it" for r in order for u in rooms[r]
               if u not in order or order.index(u) <= order.index(r)]
-    point(not upward, "every arrow of the table points down", upward)
+    point(not upward, "every arrow of the table points down", *upward)
     objects = sum(1 for _, _, how in found if how != "includes")
     point(objects > 500, f"the object files are there ({objects} calls between files)")
     missing = [p for p in oracle if not is_built([p])]
-    point(not missing, "the object files of the oracle are there", missing)
+    point(not missing, "the object files of the oracle are there", *missing)
     for r in order:
         wrong = [w for (a, b), why in sorted(arrows.items(), key=str) if a == r and b not in (r, None, *rooms[r])
                  for w in why[:5]]
-        point(not wrong, f"{r} uses only what the table allows", wrong)
+        point(not wrong, f"{r} uses only what the table allows", *wrong)
     for r, uses_of in within.items():
         files_of = circle(uses_of)
         why = [" -> ".join(files_of + files_of[:1])] if files_of else []
-        point(not files_of, f"no circle among the files of {r}", why)
+        point(not files_of, f"no circle among the files of {r}", *why)
     for r in order:
         unused = [u for u in rooms[r] if (r, u) not in arrows]
         if unused and is_built([p for p in paths if room_of(p, rooms) == r]):
-            point(False, f"{r} uses all that the table allows", [f"it does not use {u}" for u in unused])
-    print(f"1..{n}")
-    sys.exit(bool(bad))
+            point(False, f"{r} uses all that the table allows", *(f"it does not use {u}" for u in unused))
+    tap.end()
 
 
 main()

@@ -14,7 +14,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-sys.path[:0] = [TOP + "/tools/bench", TOP + "/tools/lab"]
+sys.path[:0] = [TOP + "/tools/bench", TOP + "/tools/lab", TOP + "/selftests/lib"]
 # pylint: disable=wrong-import-position
 import cpu_profile
 import group
@@ -25,21 +25,14 @@ import plan
 import report
 import runner
 import scale
+from tap import Tap
 
 spec = importlib.util.spec_from_file_location("bench_main", TOP + "/tools/bench/__main__.py")
 bench_main = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(bench_main)
 CONTENDER = os.path.join(os.environ.get("SAINA_BUILD", TOP + "/build"), "selftests", "bench-contender")
-count = bad = 0
-
-
-def point(good, text, *remarks):
-    global count, bad
-    count += 1
-    bad += not good
-    print(f"{'ok' if good else 'not ok'} {count} - bench: {text}")
-    for remark in () if good else remarks:
-        print("# " + str(remark).replace("\n", "\n# "))
+tap = Tap("bench: ")
+point = tap.point
 
 
 # --- runs of main() ---------------------------------------------------------------------------
@@ -417,5 +410,4 @@ point(next(r for r in tight if r["workers"] == 64)["limit"] == "switch", "scale:
 shared = [(machine(2, "containers, by reference", None, n)["limit"], machine(2, "containers, by reference", None, n)["goodput_gbps"]) for n in (4, 8)]
 point(shared[0][0] == "cores" and near(shared[0][1], 2 * 11264 / 800 / 4) and near(shared[0][1], 2 * shared[1][1]), "scale: containers share the cores", shared)
 
-print(f"1..{count}")
-sys.exit(bad > 0)
+tap.end()

@@ -15,7 +15,7 @@ import tempfile
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 os.environ["SAINA_BUILD"] = tempfile.mkdtemp()		# where results are kept
-sys.path[:0] = [TOP + "/tools/figures", TOP + "/tools/lab"]
+sys.path[:0] = [TOP + "/tools/figures", TOP + "/tools/lab", TOP + "/selftests/lib"]
 # pylint: disable=wrong-import-position
 import accuracy
 import accuracy_plan
@@ -26,20 +26,13 @@ import models
 import series
 from lab import BenchError
 from models import Outcome
+from tap import Tap
 
 spec = importlib.util.spec_from_file_location("figures_main", TOP + "/tools/figures/__main__.py")
 figures = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(figures)
-count = bad = 0
-
-
-def point(good, text, *remarks):
-    global count, bad
-    count += 1
-    bad += not good
-    print(f"{'ok' if good else 'not ok'} {count} - figures: {text}")
-    for remark in () if good else remarks:
-        print("# " + str(remark).replace("\n", "\n# "))
+tap = Tap("figures: ")
+point = tap.point
 
 
 def near(found, wanted, most):
@@ -280,5 +273,4 @@ try:
     refusal_points()
 finally:
     shutil.rmtree(os.environ["SAINA_BUILD"])
-print(f"1..{count}")
-sys.exit(bool(bad))
+tap.end()

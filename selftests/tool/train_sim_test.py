@@ -12,18 +12,13 @@ import sys
 import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+sys.path.insert(0, TOP + "/selftests/lib")
+from tap import Tap  # noqa: E402  # pylint: disable=wrong-import-position
+
 PROGRAM = os.path.join(os.environ.get("SAINA_BUILD", TOP + "/build"), "saina-train")
 LINE = re.compile(r"simulated +([\d.]+) s +round +(\d+) .*accuracy +([\d.]+) %  k (\d+)  late +([\d.]+) %")
-count = bad = 0
-
-
-def point(good, text, *remarks):
-    global count, bad
-    count += 1
-    bad += not good
-    print(f"{'ok' if good else 'not ok'} {count} - simulation: {text}")
-    for remark in () if good else remarks:
-        print(f"# {remark}")
+tap = Tap("simulation: ")
+point = tap.point
 
 
 def pictures(folder):
@@ -93,9 +88,7 @@ def points(folder):
         point(p.returncode == 2 and f"policy '{policy}': write bsp" in p.stderr, f"{policy} is refused with those that there are", p.returncode, p.stderr)
 
 
-
 with tempfile.TemporaryDirectory(prefix="saina-sim-") as made:
     pictures(made)
     points(made)
-print(f"1..{count}")
-sys.exit(bool(bad))
+tap.end()

@@ -18,6 +18,9 @@ import sys
 import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+sys.path.insert(0, TOP + "/selftests/lib")
+from tap import Tap  # noqa: E402  # pylint: disable=wrong-import-position
+
 SCRIPT = TOP + "/tools/wireshark/saina.lua"
 PROTO = TOP + "/uapi/saina/proto.h"
 DATA, CTRL, RESULT, WORKER = 48864, 48865, 48866, 40000
@@ -26,16 +29,8 @@ with open(PROTO, encoding="utf-8") as proto_h:
     DEFINES = {name: int(value) for name, value in
                re.findall(r"#define SAINA_(\w+)\s+\(?(-?\d+)\)?\s", proto_h.read())}
 VERSION = DEFINES["PROTO_VERSION"]
-count = bad = 0
-
-
-def point(good, text, *remarks):
-    global count, bad
-    count += 1
-    bad += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {text}")
-    for remark in () if good else remarks:
-        print("# " + str(remark).replace("\n", "\n# "))
+tap = Tap()
+point = tap.point
 
 
 # --- messages and frames, by protocol.rst ---------------------------------------------------
@@ -420,8 +415,7 @@ def main():
     analysis_test()
     wrong_test()
     hostile_test()
-    print(f"1..{count}")
-    return 1 if bad else 0
+    return tap.end()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import warnings
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.environ.get("SAINA_BUILD", TOP + "/build"), "python"))
+sys.path[:0] = [os.path.join(os.environ.get("SAINA_BUILD", TOP + "/build"), "python"), TOP + "/selftests/lib"]
 os.environ.setdefault("SAINA_LIBRARY", os.path.join(os.environ.get("SAINA_BUILD", TOP + "/build"), "libsaina.so.0"))
 try:
     import torch
@@ -38,19 +38,12 @@ from saina.recovery import Recovery
 from saina.peer_state import Server, Unavailable, Unfit, fetch, fetch_any
 from saina.state_format import decode, encode
 from saina.transfer import Transfer
+from tap import Tap
 
-count = bad = 0
+tap = Tap("python_state: ")
+point = tap.point
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.complex128, torch.int64, torch.int32,
           torch.int16, torch.int8, torch.uint8, torch.bool]
-
-
-def point(good, text, why=""):
-    global count, bad
-    count += 1
-    bad += not good
-    print(f"{'ok' if good else 'not ok'} {count} - python_state: {text}")
-    if why and not good:
-        print("# " + str(why).replace("\n", "\n# "))
 
 
 def same(a, b):
@@ -437,5 +430,4 @@ at_rest()
 peers_that_fail()
 client_that_resets()
 late_rule()
-print(f"1..{count}")
-sys.exit(bool(bad))
+tap.end()
