@@ -90,7 +90,7 @@ def fake_measure(_jobs, run, _folder):
     return {"outcome": Outcome(outcome.iteration * (1 + error), outcome.wait), **({"policy": "grouped:g=8,groups=x"} if run.groups == 0 else {})}
 
 
-figures.Jobs, figures.measure, figures.check_ready = FakeJobs, fake_measure, lambda: None
+series.Jobs, figures.measure, figures.check_ready = FakeJobs, fake_measure, lambda: None
 figures.fit.memory_mib = lambda: 4000
 figures.fit.os.cpu_count = lambda: 2
 
@@ -242,7 +242,7 @@ def fake_fashion(_series, _jobs):
 
 
 def series_points():
-    deadline.Deadline.session, fashion.Fashion.session, series.Jobs = fake_deadlines, fake_fashion, FakeJobs
+    deadline.Deadline.session, fashion.Fashion.session = fake_deadlines, fake_fashion
     missing, fashion.missing = fashion.missing, lambda: ""
     words = ("--quick", "--only", "deadline")
     status, said, report, made, _ = run(*words, report_name="deadline.json", interrupt=3)

@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import replace
 
 sys.dont_write_bytecode = True
@@ -22,17 +23,13 @@ import accuracy
 import deadline
 import fashion
 import fit
-import interrupt
 import plan
 import report
-import results
 from arguments import whole
-from keep import Kept
 from lab import BUILD, TOP, BenchError
 from measure import measure
 from plan import FIGURES, Run, Value
-from progress import Progress
-from series import FAILED
+from series import FAILED, RealSeries
 from workers import Jobs
 
 NAMES = [*FIGURES, deadline.NAME, accuracy.NAME, fashion.NAME]
@@ -79,83 +76,30 @@ def check_ready() -> None:
             raise BenchError(f"{BUILD}/{program} is missing: run `make' in {TOP}")
 
 
-class Figures:
+class Figures(RealSeries):
     """values: of each figure; results are those of runs that are kept or were made."""
 
-    def __init__(self, values: dict[str, list[Value]], out: str, quick: bool):
-        self.values, self.out = values, out
-        self.about = {**results.machine(), "quick": quick, "complete": False}
-        self.kept = Kept(os.path.join(BUILD, "figures"))
-        self.failed: dict[Run, str] = {}
-        runs = [r for v in values.values() for r in plan.runs_of(v)]
-        self.made = {r: found for r in runs if (found := self.kept.read(r))}
-        self.todo = [r for r in runs if r not in self.made]
-        self.progress = Progress(len(runs))
-        self.progress.row = len(self.made)
-        self.spent = self.planned = 0.0
+    def __init__(self, values: dict[str, list[Value]], fresh: bool, quick: bool):
+        self.values = values
+        super().__init__("figures", [r for v in values.values() for r in plan.runs_of(v)], fresh, quick)
 
-    def forget(self) -> None:
-        for r in self.made:
-            self.kept.forget(r)
-        self.todo, self.made = [*self.made, *self.todo], {}
-        self.progress.row = 0
+    @contextmanager
+    def session(self, jobs: Jobs):
+        with tempfile.TemporaryDirectory(prefix="saina-figures-") as folder:
+            yield lambda run: measure(jobs, run, folder)
 
-    def left(self) -> str:
-        """How long the rest takes, by how long what was made took."""
-        seconds = sum(r.seconds() for r in self.todo) * (self.spent / self.planned if self.planned else 1)
-        return f"{seconds / 60:.0f} min left" if seconds >= 90 else f"{seconds:.0f} s left"
+    def summary(self, run: Run) -> str:
+        result = self.made[run]
+        text = f"{run.policy}: {result['outcome'].iteration:.3f} x base"
+        return text + (f" under {result['policy'].split(',')[0]}" if "policy" in result else "")
 
-    def make(self, folder: str) -> None:
-        while self.todo:
-            first = self.todo[0]
-            together = [r for r in self.todo if (r.figure, r.workers) == (first.figure, first.workers)]
-            jobs = Jobs()
-            self.progress(f"a lab of {first.workers} workers is being built")
-            try:
-                jobs.with_lab(first.workers, lambda: self.make_runs(jobs, together, folder))
-            except BenchError as e:
-                for r in together:
-                    if r in self.todo:
-                        self.done(r, None, f"no lab: {e}")
-
-    def make_runs(self, jobs: Jobs, runs: list[Run], folder: str) -> None:
-        for r in runs:
-            self.progress.step(f"{r.figure} {r.key}")
-            self.progress(f"{r.policy}, {self.left()}")
-            began = self.progress.seconds()
-            try:
-                result, failed = measure(jobs, r, folder), ""
-            except BenchError as e:
-                result, failed = None, " ".join(str(e).split())
-            self.spent += self.progress.seconds() - began
-            self.planned += r.seconds()
-            self.done(r, result, failed)
-
-    def done(self, run: Run, result: dict | None, failed: str) -> None:
-        self.todo.remove(run)
-        if result is None:
-            self.failed[run] = f"failed: {failed}"
-            text = f"figures: {run.figure} {run.key} failed: {failed}"
-        else:
-            self.kept.write(run, result)
-            self.made[run] = self.kept.read(run)
-            text = f"{result['outcome'].iteration:.3f} x base"
-            text += f" under {result['policy'].split(',')[0]}" if "policy" in result else ""
-        self.progress.line(f"[{self.progress.elapsed()}, {self.left()}] {run.figure} {run.key}, {run.policy}: {text}")
-
-    def write(self) -> list[str]:
+    def write(self, out: str) -> list[str]:
         """The report, of all that there is."""
         rows = [report.row_of(figure, v, self.made.get, self.failed) for figure, values in self.values.items() for v in values]
         bars = plan.judge(rows, list(self.values))
-        text = f"{report.table(rows)}\n\n{report.verdicts(bars, self.about['quick'])}\n"
-        print(f"\n{text}", end="")
-        self.about.update(complete=not (self.todo or self.failed), bars=bars,
-                          failed=[{"run": f"{r.figure} {r.key}", "reason": why} for r, why in self.failed.items()])
-        json, txt = (os.path.join(self.out, f"figures.{n}") for n in ("json", "txt"))
-        results.write_json(json, {**self.about, "rows": rows})
-        with open(txt, "w", encoding="utf-8") as f:
-            f.write(text)
-        return [json, txt] + [p for figure in self.values for p in report.draw(self.out, figure, [r for r in rows if r["figure"] == figure])]
+        paths = self.publish(out, f"{report.table(rows)}\n\n{report.verdicts(bars, self.quick)}\n", bars=bars, rows=rows,
+                             failed=[{"run": f"{r.figure} {r.key}", "reason": why} for r, why in self.failed.items()])
+        return paths + [p for figure in self.values for p in report.draw(out, figure, [r for r in rows if r["figure"] == figure])]
 
 
 def planned(a: argparse.Namespace, names: list[str]) -> dict[str, list[Value]]:
@@ -179,58 +123,31 @@ def main(argv=None) -> int:
         if a.only:
             return 1
         names = [n for n in names if n != fashion.NAME]
+    lab = [n for n in names if n in FIGURES]
+    makes = [(True, lambda: measure_all(a, lab))] if lab else []
+    makes += [(n != accuracy.NAME, make) for n, make in made.items() if n in names]
     status = 0
-    if lab := [name for name in names if name in FIGURES]:
-        status = measure_all(a, lab)
-    for name in (n for n in made if n in names):
-        if status not in (0, FAILED):
-            break
-        try:
-            if name != accuracy.NAME:
+    try:
+        for needs_lab, make in makes:
+            if status not in (0, FAILED):
+                break
+            if needs_lab:
                 check_ready()
             os.makedirs(a.out, exist_ok=True)
-            status = made[name]() or status
-        except (BenchError, OSError) as e:
-            print(f"figures: {e}", file=sys.stderr)
-            return 1
+            status = make() or status
+    except (BenchError, OSError) as e:
+        print(f"figures: {e}", file=sys.stderr)
+        return 1
     return status
 
 
 def measure_all(a: argparse.Namespace, names: list[str]) -> int:
     """The figures that real workers make."""
-    try:
-        check_ready()
-        os.makedirs(a.out, exist_ok=True)
-        figures = Figures(planned(a, names), a.out, a.quick)
-    except (BenchError, OSError) as e:
-        print(f"figures: {e}", file=sys.stderr)
-        return 1
-    if a.fresh:
-        figures.forget()
+    figures = Figures(planned(a, names), a.fresh, a.quick)
     if figures.made:
         print(f"figures: {len(figures.made)} of {figures.progress.total} runs are kept from before (--fresh makes them again)")
     print(f"figures: {len(figures.todo)} runs, {figures.left()}", flush=True)
-    interrupt.catch()
-    status = 0
-    with tempfile.TemporaryDirectory(prefix="saina-figures-") as folder:
-        try:
-            figures.make(folder)
-        except KeyboardInterrupt:
-            status = 130
-        interrupt.ignore()
-    return finish(figures, status)
-
-
-def finish(figures: Figures, status: int) -> int:
-    figures.progress.clear()
-    if status:
-        print(f"\nfigures: stopped with {len(figures.todo)} runs to make; the same command goes on.  What there is:")
-    try:
-        print(f"\n[{figures.progress.elapsed()}] {', '.join(figures.write())}; how to read them: Documentation/figures.rst")
-    except (BenchError, OSError) as e:
-        print(f"figures: {e}", file=sys.stderr)
-        status = status or 1
-    return status or (FAILED if figures.failed else 0)
+    return figures.present(a.out)
 
 
 if __name__ == "__main__":

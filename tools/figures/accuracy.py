@@ -10,7 +10,6 @@ import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import accuracy_report
-import results
 from accuracy_plan import TARGETS, Cell, cells, rates
 from lab import BUILD, TOP, BenchError, run
 from series import Series
@@ -58,10 +57,6 @@ def make_cell(cell: Cell, digits: str) -> dict:
 class Grid(Series):
     """made: of each cell."""
 
-    def __init__(self, wanted: list[Cell], fresh: bool, quick: bool):
-        super().__init__(NAME, wanted, fresh)
-        self.quick = quick
-
     def left(self, done: int) -> str:
         if not done:
             return "the first are being made"
@@ -97,19 +92,14 @@ class Grid(Series):
 
     def write(self, out: str) -> list[str]:
         text, rows, bars = accuracy_report.text(self.made)
-        print(f"\n{text}", end="")
-        json, txt = (os.path.join(out, f"accuracy.{n}") for n in ("json", "txt"))
-        results.write_json(json, {**results.machine(), "quick": self.quick, "complete": self.complete(), "bars": bars,
-                                  "failed": [{"cell": c.key, "reason": why} for c, why in self.failed.items()], "best": [r.plain() for r in rows],
-                                  "rows": [{"cell": c.spec(), **r} for c, r in self.made.items()]})
-        with open(txt, "w", encoding="utf-8") as f:
-            f.write(text)
-        return [json, txt, *accuracy_report.draw(out, rows)]
+        paths = self.publish(out, text, bars=bars, failed=[{"cell": c.key, "reason": why} for c, why in self.failed.items()],
+                             best=[r.plain() for r in rows], rows=[{"cell": c.spec(), **r} for c, r in self.made.items()])
+        return paths + accuracy_report.draw(out, rows)
 
 
 def figure(out: str, quick: bool, seeds: int | None, fresh: bool) -> int:
     """The exit status."""
     check_ready()
-    grid = Grid(cells(quick, seeds or (SEEDS_QUICK if quick else SEEDS)), fresh, quick)
+    grid = Grid(NAME, cells(quick, seeds or (SEEDS_QUICK if quick else SEEDS)), fresh, quick)
     print(f"figures: accuracy, simulated: {len(grid.todo)} of {grid.progress.total} cells to make, the others are kept", flush=True)
     return grid.present(out)

@@ -144,10 +144,6 @@ def stop(controller: subprocess.Popen | None) -> list[str]:
 class Deadline(RealSeries):
     """rows(): gradients per time, divided by that of the best fixed number of workers with the same stalls."""
 
-    def __init__(self, wanted: list[Run], fresh: bool, quick: bool):
-        super().__init__(NAME, wanted, fresh)
-        self.quick, self.workers = quick, wanted[0].workers
-
     @contextmanager
     def session(self, jobs: Jobs):
         with tempfile.TemporaryDirectory(prefix="saina-deadline-") as folder:
@@ -182,6 +178,6 @@ def figure(out: str, quick: bool, fresh: bool, base_ms: int | None, rounds: int 
     workers, base, n = (4, 40, 100) if quick else (8, 200, 240)
     wanted = runs(quick, workers, base_ms or base, rounds or n, seed)
     fit.check_here(workers, wanted[0].base_ms)
-    series = Deadline(wanted, fresh, quick)
+    series = Deadline(NAME, wanted, fresh, quick)
     print(f"figures: {NAME}: {len(series.todo)} of {series.progress.total} runs to make, {series.left()}", flush=True)
     return series.present(out)

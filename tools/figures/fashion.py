@@ -45,7 +45,7 @@ class Run:
     rounds: int
     base_ms: float
 
-    figure = NAME
+    figure, workers = NAME, WORKERS
 
     @property
     def key(self) -> str:
@@ -172,12 +172,6 @@ def at_rate(results: list[dict]) -> dict:
 
 
 class Fashion(RealSeries):
-    workers = WORKERS
-
-    def __init__(self, wanted: list[Run], fresh: bool, quick: bool):
-        super().__init__(NAME, wanted, fresh)
-        self.quick = quick
-
     @contextmanager
     def session(self, jobs: Jobs):
         with tempfile.TemporaryDirectory(prefix="saina-fashion-") as folder:
@@ -250,6 +244,6 @@ def missing() -> str:
 def figure(out: str, quick: bool, seeds: int | None, fresh: bool, base_ms: float | None, rounds: int | None) -> int:
     """The exit status."""
     base, n = (60, 40) if quick else (100, 200)
-    series = Fashion(runs(quick, seeds or 3, rounds or n, base_ms or base), fresh, quick)
+    series = Fashion(NAME, runs(quick, seeds or 3, rounds or n, base_ms or base), fresh, quick)
     print(f"figures: {NAME}: {len(series.todo)} of {series.progress.total} runs to make, {series.left()}", flush=True)
     return series.present(out)

@@ -23,7 +23,7 @@ def row_of(figure: str, value: Value, result: Callable[[Run], dict], failed: dic
         return value.of(outcome(value.run), outcome(value.to) if value.to else None)
 
     found = [result(r) for r in (value.run, value.to) if r]
-    missing = [failed.get(r, "not made yet") for r, f in zip((value.run, value.to), found) if not f]
+    missing = [f"failed: {failed[r]}" if r in failed else "not made yet" for r, f in zip((value.run, value.to), found) if not f]
     return {
         "figure": figure, "panel": value.panel, "label": value.label, "workers": value.run.workers, "policy": value.run.policy,
         "window": None if value.run.window < 0 else value.run.window if value.run.window != INFINITE else 1e9,

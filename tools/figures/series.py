@@ -2,7 +2,6 @@
 """What figures have in common whose runs are kept: they are resumed, stopped and written in the same way."""
 
 import os
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -20,8 +19,8 @@ FAILED = 3		# exit status
 class Series:
     """made, failed: of each run; a run has what keep.py asks for.  A figure has make() and write(folder), which returns paths."""
 
-    def __init__(self, name: str, wanted: list, fresh: bool):
-        self.name = name
+    def __init__(self, name: str, wanted: list, fresh: bool, quick: bool):
+        self.name, self.quick = name, quick
         self.kept = Kept(os.path.join(BUILD, "figures"))
         if fresh:
             for r in wanted:
@@ -31,6 +30,7 @@ class Series:
         self.todo = [r for r in wanted if r not in self.made]
         self.progress = Progress(len(wanted))
         self.progress.row = len(self.made)
+        self.about = results.machine()
 
     def keep(self, run, result: Callable[[], dict]) -> None:
         """@result may raise BenchError."""
@@ -39,13 +39,22 @@ class Series:
             self.made[run] = self.kept.read(run)
         except BenchError as e:
             self.failed[run] = " ".join(str(e).split())
-            self.progress.line(f"figures: {self.name} {run.key} failed: {e}")
+            self.progress.line(f"figures: {run.figure} {run.key} failed: {self.failed[run]}")
 
     def lacks(self) -> int:
         return self.progress.total - len(self.made)
 
     def complete(self) -> bool:
         return not self.lacks()
+
+    def publish(self, out: str, text: str, **found) -> list[str]:
+        """Prints the text and writes it, and as JSON what was found.  The paths."""
+        print(f"\n{text}", end="")
+        json, txt = (os.path.join(out, f"{self.name}.{n}") for n in ("json", "txt"))
+        results.write_json(json, {**self.about, "quick": self.quick, "complete": self.complete(), **found})
+        with open(txt, "w", encoding="utf-8") as f:
+            f.write(text)
+        return [json, txt]
 
     def present(self, out: str) -> int:
         """The exit status."""
@@ -70,40 +79,45 @@ class Series:
 
 
 class RealSeries(Series):
-    """Runs of real workers, one after another in one lab.  A run has seconds(), what it takes, roughly."""
+    """Runs of real workers, one after another; those of one figure with as many workers share a lab.  A run has
+    workers, and seconds(), what it takes, roughly."""
 
-    workers: int
-    quick: bool
+    spent = planned = 0.0		# seconds, of the runs that were made
 
     def session(self, jobs: Jobs) -> AbstractContextManager[Callable]:
         """What makes a run, in the lab of @jobs."""
         raise NotImplementedError
 
     def left(self) -> str:
-        s = sum(r.seconds() for r in self.todo)
+        """How long the rest takes, by how long what was made took."""
+        s = sum(r.seconds() for r in self.todo) * (self.spent / self.planned if self.planned else 1)
         return f"{s / 60:.0f} min left" if s >= 90 else f"{s:.0f} s left"
 
     def make(self) -> None:
-        if not self.todo:
-            return
-        jobs = Jobs()
-        self.progress(f"a lab of {self.workers} workers is being built")
-        try:
-            jobs.with_lab(self.workers, lambda: self.make_runs(jobs))
-        except BenchError as e:
-            self.failed.update(dict.fromkeys(self.todo, f"no lab: {e}"))
-            print(f"figures: {self.name}: {e}", file=sys.stderr)
+        while self.todo:
+            first = self.todo[0]
+            together = [r for r in self.todo if (r.figure, r.workers) == (first.figure, first.workers)]
+            jobs = Jobs()
+            self.progress(f"a lab of {first.workers} workers is being built")
+            try:
+                jobs.with_lab(first.workers, lambda: self.make_runs(jobs, together))	# pylint: disable=cell-var-from-loop # called at once
+            except BenchError as e:
+                self.progress.line(f"figures: {first.figure}: no lab of {first.workers} workers: {e}")
+                self.failed.update((r, f"no lab: {e}") for r in together if r in self.todo)
+                self.todo = [r for r in self.todo if r not in together]
 
-    def make_runs(self, jobs: Jobs) -> None:
+    def make_runs(self, jobs: Jobs, runs: list) -> None:
         with self.session(jobs) as measure:
-            while self.todo:
-                run = self.todo[0]
-                self.progress.step(f"{self.name} {run.key}")
+            for run in runs:
+                self.progress.step(f"{run.figure} {run.key}")
                 self.progress(self.left())
+                began = self.progress.seconds()
                 self.keep(run, lambda: measure(run))	# pylint: disable=cell-var-from-loop # called at once
+                self.spent += self.progress.seconds() - began
+                self.planned += run.seconds()
                 self.todo.remove(run)
                 if run in self.made:
-                    self.progress.line(f"[{self.progress.elapsed()}, {self.left()}] {self.name} {run.key}: {self.summary(run)}")
+                    self.progress.line(f"[{self.progress.elapsed()}, {self.left()}] {run.figure} {run.key}: {self.summary(run)}")
 
     def summary(self, run) -> str:
         raise NotImplementedError
@@ -115,10 +129,5 @@ class RealSeries(Series):
     def write(self, out: str) -> list[str]:
         text, rows, panels = self.report()
         text = "\n".join([text, *(f"{r.key} failed: {why}" for r, why in self.failed.items())]) + "\n"
-        print(f"\n{text}", end="")
-        json, txt = (os.path.join(out, f"{self.name}.{n}") for n in ("json", "txt"))
-        results.write_json(json, {**results.machine(), "quick": self.quick, "complete": self.complete(),
-                                  "failed": [{"run": r.key, "reason": why} for r, why in self.failed.items()], "rows": rows})
-        with open(txt, "w", encoding="utf-8") as f:
-            f.write(text)
-        return [json, txt, *picture.draw(out, self.name, "points.gp", panels)]
+        paths = self.publish(out, text, failed=[{"run": r.key, "reason": why} for r, why in self.failed.items()], rows=rows)
+        return paths + picture.draw(out, self.name, "points.gp", panels)
