@@ -329,3 +329,13 @@ int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint6
 	}
 	return 0;
 }
+
+int args_set_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint64_t *has)
+{
+	char names[512];
+
+	if (args_peek(a))
+		return args_keys(a, keys, n, obj, has);
+	list_keys(names, sizeof(names), keys, n, "");
+	return args_error(a, "set what?  Allowed: %s", names);
+}

@@ -71,8 +71,10 @@ struct key {
  * @has: mask of the attributes that were given
  *
  * Keys may be abbreviated as long as they are unique. Returns 0 or EXIT_USAGE.
+ * args_set_keys: the same for a command that changes something: there must be one.
  */
 int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint64_t *has);
+int args_set_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint64_t *has);
 
 /* Parses a number in @min..@max, decimal or 0x; false if @word is not one. */
 bool args_number(const char *word, uint64_t min, uint64_t max, uint64_t *value);

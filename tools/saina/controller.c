@@ -55,8 +55,8 @@ static int poll_job(struct controller *c, const struct saina_job_attrs *which)
 	int ret;
 
 	SAINA_SET(&of, SAINA_A_WORKER_JOB_ID);
-	ret = rpc_list_one(from, SAINA_CMD_JOB_GET, &saina_job_class, which, &saina_job_class, &jobs) ?:
-	      rpc_list(from, SAINA_CMD_WORKER_GET, &saina_worker_class, &of, &saina_worker_class, &workers);
+	ret = rpc_list(from, SAINA_CMD_JOB_GET, false, &saina_job_class, which, &saina_job_class, &jobs) ?:
+	      rpc_list(from, SAINA_CMD_WORKER_GET, true, &saina_worker_class, &of, &saina_worker_class, &workers);
 	if (!ret && jobs.n)
 		ret = run_policy(c, jobs.v, workers.v, workers.n);
 	rpc_list_free(&workers);
@@ -73,7 +73,7 @@ static int run_controller(const struct tool *t, const struct saina_job_attrs *na
 	struct rpc_list jobs;
 	int ret;
 
-	ret = rpc_list_one(c->ctl, SAINA_CMD_JOB_GET, &saina_job_class, named, &saina_job_class, &jobs);
+	ret = rpc_list(c->ctl, SAINA_CMD_JOB_GET, false, &saina_job_class, named, &saina_job_class, &jobs);
 	if (ret)
 		return ret;
 	job = jobs.v;

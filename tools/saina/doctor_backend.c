@@ -132,10 +132,10 @@ static void report_module_loaded(const struct doc_state *s, const struct agent_s
 
 static void read_lists(struct doc_state *s, const struct agent_state *agent)
 {
-	if (rpc_list(s->ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_job_class, &s->jobs) ||
-	    rpc_list(s->ctl, SAINA_CMD_WORKER_GET, NULL, NULL, &saina_worker_class,
+	if (rpc_list(s->ctl, SAINA_CMD_JOB_GET, true, NULL, NULL, &saina_job_class, &s->jobs) ||
+	    rpc_list(s->ctl, SAINA_CMD_WORKER_GET, true, NULL, NULL, &saina_worker_class,
 		     &s->workers) ||
-	    (agent->ctl && rpc_list(agent->ctl, SAINA_CMD_PORT_GET, NULL, NULL,
+	    (agent->ctl && rpc_list(agent->ctl, SAINA_CMD_PORT_GET, true, NULL, NULL,
 				    &saina_port_class, &s->ports))) {
 		doc_report(DOC_FAIL, "control-plane", "restart sainad (its version must be the tool's)",
 			   "%s answers, but not as it should: %s", saina_ctl_peer(s->ctl),

@@ -158,7 +158,7 @@ static int job_show(const struct tool *t, struct args *a)
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
-	ret = (one ? rpc_list_one : rpc_list)(ctl, SAINA_CMD_JOB_GET, one ? &saina_job_class : NULL,
+	ret = rpc_list(ctl, SAINA_CMD_JOB_GET, !one, one ? &saina_job_class : NULL,
 					      &req, &saina_job_class, &list);
 	if (!ret)
 		print_jobs(t, ctl, &list);
@@ -229,7 +229,7 @@ static int job_add(const struct tool *t, struct args *a)
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
-	ret = rpc_list_one(ctl, SAINA_CMD_JOB_NEW, &saina_job_class, &req,
+	ret = rpc_list(ctl, SAINA_CMD_JOB_NEW, false, &saina_job_class, &req,
 			   &saina_job_class, &list);
 	if (!ret)
 		print_jobs(t, ctl, &list);
@@ -262,9 +262,7 @@ static int change_job(const struct tool *t, struct args *a, int cmd, const struc
 			req.name);
 	if (ret)
 		return ret;
-	if (n && !args_peek(a))
-		return args_error(a, "set what?  Allowed: policy, k, state, token, token-file, heartbeat, dead");
-	ret = n ? args_keys(a, keys, n, &req, (uint64_t *)&req.has) : args_done(a);
+	ret = n ? args_set_keys(a, keys, n, &req, (uint64_t *)&req.has) : args_done(a);
 	if (ret)
 		return ret;
 	return rpc_change(connect_open(t), cmd, &saina_job_class, &req);

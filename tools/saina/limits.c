@@ -54,9 +54,7 @@ static int limits_set(const struct tool *t, struct args *a)
 	struct saina_limits_attrs req = { 0 };
 	int ret;
 
-	if (!args_peek(a))
-		return args_error(a, "set what?  Allowed: jobs, memory-job, memory");
-	ret = args_keys(a, keys, ARRAY_SIZE(keys), &req, (uint64_t *)&req.has);
+	ret = args_set_keys(a, keys, ARRAY_SIZE(keys), &req, (uint64_t *)&req.has);
 	if (ret)
 		return ret;
 	return rpc_change(connect_open(t), SAINA_CMD_LIMITS_SET, &saina_limits_class, &req);

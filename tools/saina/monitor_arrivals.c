@@ -183,7 +183,7 @@ static int read_baseline(struct arrivals_monitor *m)
 		fprintf(stderr, "saina: %s\n", saina_ctl_error(m->ctl));
 		return EXIT_FAILURE;
 	}
-	ret = rpc_list(m->ctl, SAINA_CMD_WORKER_GET, m->which.has ? &saina_worker_class : NULL, &m->which,
+	ret = rpc_list(m->ctl, SAINA_CMD_WORKER_GET, true, m->which.has ? &saina_worker_class : NULL, &m->which,
 		       &saina_worker_class, &list);
 	w = list.v;
 	for (size_t i = 0; !ret && i < list.n; i++)

@@ -72,7 +72,7 @@ static int port_show(const struct tool *t, struct args *a)
 	ctl = connect_agent(t);
 	if (!ctl)
 		return EXIT_FAILURE;
-	ret = rpc_list(ctl, SAINA_CMD_PORT_GET, NULL, NULL, &saina_port_class, &list);
+	ret = rpc_list(ctl, SAINA_CMD_PORT_GET, true, NULL, NULL, &saina_port_class, &list);
 	saina_ctl_close(ctl);
 	p = list.v;
 	if (!ret && list.n)
@@ -99,6 +99,8 @@ static int port_show(const struct tool *t, struct args *a)
 static int port_set(const struct tool *t, struct args *a)
 {
 	static const struct key keys[] = {
+		{ "hook", KEY_WORD, SAINA_A_PORT_HOOK, KEY(saina_port_attrs, hook),
+		  .min = SAINA_PORT_HOOK_AUTO, .words = hook_names },
 		{ "loss-in", KEY_SHARE, SAINA_A_PORT_LOSS_IN, KEY(saina_port_attrs, loss_in),
 		  .max = 1 },
 		{ "loss-out", KEY_SHARE, SAINA_A_PORT_LOSS_OUT, KEY(saina_port_attrs, loss_out),
@@ -107,8 +109,6 @@ static int port_set(const struct tool *t, struct args *a)
 		  .max = 4000000 },
 		{ "delay-out", KEY_MS, SAINA_A_PORT_DELAY_OUT, KEY(saina_port_attrs, delay_out),
 		  .max = 4000000 },
-		{ "hook", KEY_WORD, SAINA_A_PORT_HOOK, KEY(saina_port_attrs, hook),
-		  .min = SAINA_PORT_HOOK_AUTO, .words = hook_names },
 		{ "seed", KEY_U64, SAINA_A_PORT_SEED, KEY(saina_port_attrs, seed),
 		  .max = UINT64_MAX },
 	};
@@ -123,9 +123,7 @@ static int port_set(const struct tool *t, struct args *a)
 				  sizeof(req.ifname) - 1);
 	strcpy(req.ifname, name);
 	SAINA_SET(&req, SAINA_A_PORT_IFNAME);
-	if (!args_peek(a))
-		return args_error(a, "set what?  Allowed: hook, loss-in, loss-out, delay-in, delay-out, seed");
-	ret = args_keys(a, keys, ARRAY_SIZE(keys), &req, (uint64_t *)&req.has);
+	ret = args_set_keys(a, keys, ARRAY_SIZE(keys), &req, (uint64_t *)&req.has);
 	if (ret)
 		return ret;
 	return rpc_change(connect_agent(t), SAINA_CMD_PORT_SET, &saina_port_class, &req);

@@ -86,22 +86,13 @@ static void list_append(void *arg, const void *obj)
 	memcpy((char *)l->v + l->n++ * c->size, obj, c->size);
 }
 
-int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, const void *req,
-	     const struct saina_attr_class *c, struct rpc_list *list)
+int rpc_list(struct saina_ctl *ctl, int cmd, bool dump, const struct saina_attr_class *rc,
+	     const void *req, const struct saina_attr_class *c, struct rpc_list *list)
 {
 	struct collect into = { list, c->size };
 
 	memset(list, 0, sizeof(*list));
-	return rpc_call(ctl, cmd, true, rc, req, c, list_append, &into);
-}
-
-int rpc_list_one(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, const void *req,
-		 const struct saina_attr_class *c, struct rpc_list *list)
-{
-	struct collect into = { list, c->size };
-
-	memset(list, 0, sizeof(*list));
-	return rpc_call(ctl, cmd, false, rc, req, c, list_append, &into);
+	return rpc_call(ctl, cmd, dump, rc, req, c, list_append, &into);
 }
 
 void rpc_list_free(struct rpc_list *list)

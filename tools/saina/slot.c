@@ -83,7 +83,7 @@ static int show_job(struct saina_ctl *ctl, const struct saina_slot_attrs *req, s
 	if (SAINA_HAS(req, SAINA_A_SLOT_JOB_NAME))
 		SAINA_SET(&wreq, SAINA_A_WORKER_JOB_NAME);
 	strcpy(wreq.job_name, req->job_name);
-	ret = rpc_list(ctl, SAINA_CMD_WORKER_GET, &saina_worker_class, &wreq,
+	ret = rpc_list(ctl, SAINA_CMD_WORKER_GET, true, &saina_worker_class, &wreq,
 		       &saina_worker_class, &v->workers);
 	if (!ret)
 		ret = rpc_call(ctl, SAINA_CMD_SLOT_GET, true, &saina_slot_class, req,
@@ -98,7 +98,7 @@ static int show_all_jobs(struct saina_ctl *ctl, struct slot_view *v)
 	struct rpc_list jobs;
 	int ret;
 
-	ret = rpc_list(ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_job_class, &jobs);
+	ret = rpc_list(ctl, SAINA_CMD_JOB_GET, true, NULL, NULL, &saina_job_class, &jobs);
 	job = jobs.v;
 	for (size_t i = 0; !ret && i < jobs.n; i++) {
 		struct saina_slot_attrs req = { .job_id = job[i].id };

@@ -89,15 +89,13 @@ int rpc_call_quiet(struct saina_ctl *ctl, int cmd, bool dump,
 /* One request without a reply to @ctl (NULL: fails), which is closed.  Returns the exit status. */
 int rpc_change(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *c, const void *req);
 
-/* A growing array of objects; rpc_list() fills one by a dump, rpc_list_one() by a single reply. */
+/* A growing array of the objects in the replies, filled by rpc_list(). */
 struct rpc_list {
 	size_t n, room;
 	void *v;
 };
-int rpc_list_one(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, const void *req,
-		 const struct saina_attr_class *c, struct rpc_list *list);
-int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, const void *req,
-	     const struct saina_attr_class *c, struct rpc_list *list);
+int rpc_list(struct saina_ctl *ctl, int cmd, bool dump, const struct saina_attr_class *rc,
+	     const void *req, const struct saina_attr_class *c, struct rpc_list *list);
 void rpc_list_free(struct rpc_list *list);
 
 /* ---- names of things ---- */

@@ -7,7 +7,7 @@ $(B)/saina: $(call objs,$(TOOL_SRC)) $(B)/libsainactl.a $(B)/libsainanet.a
 
 # What `saina bench' runs: a part of `make bench'.
 BENCH_HOST := $(addprefix tools/bench/,$(addsuffix .py,host host_lab host_report peer group measure openmpi saina strain) rsh) \
-	      tools/lab/lab.py
+	      tools/lab/lab.py tools/lab/interrupt.py
 
 $(B)/bench:
 	@mkdir -p $(B)

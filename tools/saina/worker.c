@@ -133,7 +133,7 @@ static int worker_show(const struct tool *t, struct args *a)
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
-	ret = (one ? rpc_list_one : rpc_list)(ctl, SAINA_CMD_WORKER_GET, req.has ? c : NULL, &req, c,
+	ret = rpc_list(ctl, SAINA_CMD_WORKER_GET, !one, req.has ? c : NULL, &req, c,
 					      &list);
 	if (!ret)
 		print_workers(&list);
