@@ -16,7 +16,6 @@ the machine happens to all of them.
 
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -24,12 +23,13 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lab"))
 # pylint: disable=wrong-import-position
+import interrupt
 import options
 import plan
 import report
 import results
 import runner
-from lab import BUILD, TOP, BenchError
+from lab import BenchError, check_built, check_commands
 
 LEFT_OUT = 3		# exit status
 
@@ -37,16 +37,9 @@ LEFT_OUT = 3		# exit status
 def check_ready() -> None:
     if os.geteuid() != 0:
         raise BenchError("needs root for network namespaces: run `make bench' with sudo")
-    for program, advice in (("mpirun", "tools/install-deps bench"), ("gnuplot", "tools/install-deps"), ("iperf3", "tools/install-deps")):
-        if not shutil.which(program):
-            raise BenchError(f"{program} is missing: run {advice}")
-    for program in ("bench-saina", "bench-gloo", "bench-openmpi", "sainad", "saina"):
-        if not os.access(os.path.join(BUILD, program), os.X_OK):
-            raise BenchError(f"{BUILD}/{program} is missing: run `make all bench-programs' in {TOP}")
-
-
-def interrupted(_signal, _frame):
-    raise KeyboardInterrupt
+    check_commands("gnuplot", "iperf3")
+    check_commands("mpirun", advice="tools/install-deps bench")
+    check_built("bench-saina", "bench-gloo", "bench-openmpi", "sainad", "saina", make="make all bench-programs")
 
 
 def main(argv=None) -> int:
@@ -61,8 +54,7 @@ def main(argv=None) -> int:
     except (BenchError, OSError) as e:
         print(f"bench: {e}", file=sys.stderr)
         return 1
-    for s in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
-        signal.signal(s, interrupted)
+    interrupt.catch()
     status = 0
     try:
         bench.run(folder)
@@ -73,8 +65,7 @@ def main(argv=None) -> int:
         print(f"bench: {e}", file=sys.stderr)
         status = 1
     finally:
-        for s in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
-            signal.signal(s, signal.SIG_IGN)
+        interrupt.ignore()
         bench.stop_all()
         bench.progress.clear()
         if status == 1 or bench.logs_wanted:

@@ -21,12 +21,11 @@ sys.dont_write_bytecode = True
 import arguments  # noqa: E402
 import options  # noqa: E402
 from lab import BenchError, Lab  # noqa: E402
-from measure import cpu_seconds, durations  # noqa: E402
+from measure import WARM_UP, cpu_seconds, durations  # noqa: E402
 from plan import UNLIMITED, Place, size_text  # noqa: E402
 from saina import Saina  # noqa: E402
 
 FREQUENCY = 1500		# samples a second and processor
-WARM_UP = 8			# all-reduces before the samples
 BITS = 8
 IDLE, OTHERS = "idle", "other processes"
 
@@ -87,9 +86,7 @@ def profile(args, folder):
         lab.set_link(args.link)
         group = Saina(lab, folder, args.size // 4, reference=args.reference)
         group.start()
-        group.command(f"prepare - {args.size}")
-        group.command("verify 2")
-        one = statistics.median(durations(group.command(f"time {WARM_UP}"))) / 1e9
+        one = group.warm_up(args.size)
         rounds = max(WARM_UP, int(args.seconds / one))
         say(f"{rounds} all-reduces, about {rounds * one:.0f} s")
         data = os.path.join(folder, "perf.data")

@@ -6,11 +6,9 @@ and the rest is that of `make bench': the same programs, turns and checks."""
 
 import argparse
 import importlib.util
-import json
 import math
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -21,6 +19,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lab"))
 # pylint: disable=wrong-import-position
 import host_report as report
+import interrupt
 from group import Group
 from host_lab import HostLab, spoken
 from lab import BenchError
@@ -218,10 +217,6 @@ def arguments(words: list[str]) -> argparse.Namespace:
     return a
 
 
-def interrupted(_signal, _frame):
-    raise KeyboardInterrupt
-
-
 def main() -> int:
     a = arguments(sys.argv[1:])
     if os.geteuid():
@@ -231,9 +226,7 @@ def main() -> int:
     if missing:
         print(f"saina: bench: {', '.join(missing)} missing: apt install iproute2 ethtool util-linux", file=sys.stderr)
         return 1
-    stopping = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
-    for s in stopping:
-        signal.signal(s, interrupted)
+    interrupt.catch()
     bench, status = Bench(a), 0
     folder = tempfile.mkdtemp(prefix=f"saina-{bench.lab.name}-")
     try:
@@ -245,8 +238,7 @@ def main() -> int:
         print(f"saina: bench: {e}", file=sys.stderr)
         status = 1
     finally:
-        for s in stopping:
-            signal.signal(s, signal.SIG_IGN)
+        interrupt.ignore()
         bench.stop_all()
         shutil.rmtree(folder, ignore_errors=True)
     return status

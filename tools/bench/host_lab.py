@@ -36,7 +36,7 @@ class HostLab(Lab):
         self.pid = pid or os.getpid()
         self.name = f"bench-{self.pid}"
         self.bridge = bridge
-        self.tool = [*tool, "-s", control]
+        self.command = [*tool, "-s", control]
         self.ovsdb = ovsdb
         net = f"198.18.{self.pid % 256}"
         self.subnet = f"{net}.0/24"
@@ -47,9 +47,12 @@ class HostLab(Lab):
     def share(self) -> str:
         return self.share_path
 
+    def tool(self, *words: str) -> list[str]:
+        return [*self.command, *words]
+
     def saina(self, *words: str) -> str:
         try:
-            return run(*self.tool, *words)
+            return run(*self.tool(*words))
         except BenchError as e:
             raise BenchError(spoken(e).removeprefix("saina: ")) from e
 
@@ -66,7 +69,7 @@ class HostLab(Lab):
 
     def start(self) -> None:
         for pid in leftovers():
-            HostLab(self.bridge, 0, self.tool[:1], self.tool[-1], self.ovsdb, pid).stop()
+            HostLab(self.bridge, 0, self.command[:1], self.command[-1], self.ovsdb, pid).stop()
         self.read_bridge()
         self.up = True
         try:
@@ -148,10 +151,10 @@ class HostLab(Lab):
 
     def stop(self) -> None:
         """Removes what exists of the lab, in any state."""
-        jobs = [j["name"] for j in json.loads(self.attempt(*self.tool, "-j", "job", "show") or "[]")]
+        jobs = [j["name"] for j in json.loads(self.attempt(*self.tool("-j", "job", "show")) or "[]")]
         for job in jobs:
             if job.startswith(f"{self.name}-"):
-                self.attempt(*self.tool, "job", "del", job)
+                self.attempt(*self.tool("job", "del", job))
         ports = [p for p in os.listdir("/sys/class/net") if re.fullmatch(rf"sb{self.pid}p\d+", p)]
         if ports and not os.path.isdir(f"/sys/class/net/{self.bridge}/bridge"):
             self.attempt("ovs-vsctl", "--timeout=30", *([f"--db=unix:{self.ovsdb}"] if self.ovsdb else []),

@@ -5,7 +5,7 @@ import argparse
 
 import plan
 import strain
-from arguments import whole
+from arguments import listed, one_of, whole
 from lab import BenchError
 from measure import bound_gbps
 
@@ -29,22 +29,7 @@ def link(text: str) -> str:
     return text
 
 
-def strain_name(text: str) -> str:
-    if text not in strain.NAMES:
-        raise argparse.ArgumentTypeError(f"\"{text}\" is none of {', '.join(strain.NAMES)}")
-    return text
-
-
-def bridge(text: str) -> str:
-    if text not in ("linux", "ovs"):
-        raise argparse.ArgumentTypeError(f"\"{text}\" is neither linux nor ovs")
-    return text
-
-
-def hook(text: str) -> str:
-    if text not in ("auto", "xdp", "tc"):
-        raise argparse.ArgumentTypeError(f"\"{text}\" is none of auto, xdp, tc")
-    return text
+bridge, hook, strain_name = one_of("linux", "ovs"), one_of("auto", "xdp", "tc"), one_of(*strain.NAMES)
 
 
 def seconds_of(text: str) -> float:
@@ -55,10 +40,6 @@ def seconds_of(text: str) -> float:
     if not 0.01 <= x <= 60:
         raise argparse.ArgumentTypeError(f"\"{text}\" is not a number from 0.01 to 60")
     return x
-
-
-def listed(parse):
-    return lambda text: [parse(t) for t in text.split(",")]
 
 
 def arguments(argv=None) -> argparse.Namespace:

@@ -27,6 +27,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lab"))
 # pylint: disable=wrong-import-position
 import results
+from arguments import listed, one_of
 from lab import BUILD, BenchError, run
 from workers import Jobs, Workers
 
@@ -38,7 +39,6 @@ SERENE, SERENE_OFF = 0.604, 0.05	# simulated (steps_test); the window is 10
 STEP_US = 10000
 BASU = 1.25			# at most, of the time without delay
 DELAYED = 4			# times as long
-
 
 
 def p99(ordered: list[float]) -> float:
@@ -155,21 +155,13 @@ class Bench(Jobs):
 PARTS = ("time-out", "k", "window", "groups")
 
 
-def parts(text: str) -> list[str]:
-    chosen = text.split(",")
-    for name in chosen:
-        if name not in PARTS:
-            raise argparse.ArgumentTypeError(f"\"{name}\" is none of {', '.join(PARTS)}")
-    return chosen
-
-
 def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="tools/bench/policies.py", description="What policies promise about time, by real workers in "
                                 "namespaces on this machine.  See Documentation/policies.rst, section 7.",
                                 epilog="The machine must have nothing else to do: what is measured includes how long "
                                 "processes wait for a processor.")
     p.add_argument("--quick", action="store_true", help="few rounds: does it run at all (some 60 seconds instead of 5 minutes)")
-    p.add_argument("--only", type=parts, default=list(PARTS), metavar="LIST", help=f"of {', '.join(PARTS)} (all)")
+    p.add_argument("--only", type=listed(one_of(*PARTS)), default=list(PARTS), metavar="LIST", help=f"of {', '.join(PARTS)} (all)")
     p.add_argument("--out", default="result", metavar="DIR", help="where bench-policies.json goes (result)")
     return p.parse_args()
 

@@ -4,10 +4,12 @@
 import json
 import os
 import re
+import statistics
 import time
 
 from group import Group
 from lab import BenchError
+from measure import VERIFIED_ROUNDS, WARM_UP, durations
 
 STOCK = 212992		# net.core.rmem_max of an untuned Debian
 
@@ -42,6 +44,12 @@ class Saina(Group):
                              f"see {self.log_path}")
         if self.reference:
             self.check_reference()
+
+    def warm_up(self, size: int) -> float:
+        """Reduces and verifies @size bytes; then the seconds of an all-reduce of them."""
+        self.command(f"prepare - {size}")
+        self.command(f"verify {VERIFIED_ROUNDS}")
+        return statistics.median(durations(self.command(f"time {WARM_UP}"))) / 1e9
 
     def buffers(self) -> int:
         """net.core.rmem_max that the workers' sockets get."""

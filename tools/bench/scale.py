@@ -9,7 +9,6 @@ Simulated: 16 and 64 cores with links of 10, 25 and 100 Gb/s.  Documentation/ben
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,11 +21,10 @@ import arguments  # noqa: E402
 import options  # noqa: E402
 import results  # noqa: E402
 from lab import BUILD, BenchError, Lab  # noqa: E402
-from measure import ETHERNET_IP_UDP, durations  # noqa: E402
+from measure import ETHERNET_IP_UDP  # noqa: E402
 from plan import MIB, Place  # noqa: E402
 from saina import Saina  # noqa: E402
 
-WARM_UP = 10			# all-reduces: more than the job's ring has rounds
 LAB_WORKERS = 4
 SIZE = 4 * MIB
 WORKERS = (4, 8, 16, 32, 64)
@@ -154,9 +152,7 @@ def measure_total(lab: Lab, folder: str, reference: bool, seconds: float) -> flo
     group = Saina(lab, folder, SIZE // 4, reference=reference)
     try:
         group.start()
-        group.command(f"prepare - {SIZE}")
-        group.command("verify 2")
-        one = statistics.median(durations(group.command(f"time {WARM_UP}"))) / 1e9
+        one = group.warm_up(SIZE)
         rounds = max(4, int(seconds / one))
         pids = [p.pid for p in group.processes] + softirq_threads()
         before = run_ns(pids)

@@ -9,7 +9,6 @@ accuracy is simulated (accuracy.py), and measured with PyTorch (fashion.py).
 
 import argparse
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -25,27 +24,14 @@ import fashion
 import fit
 import plan
 import report
-from arguments import whole
-from lab import BUILD, TOP, BenchError
+from arguments import listed, one_of, whole
+from lab import BenchError, check_built, check_commands
 from measure import measure
 from plan import FIGURES, Run, Value
 from series import FAILED, RealSeries
 from workers import Jobs
 
 NAMES = [*FIGURES, deadline.NAME, accuracy.NAME, fashion.NAME]
-
-
-def listed(names):
-    def parse(text: str) -> list[str]:
-        for name in (words := text.split(",")):
-            if name not in names:
-                raise argparse.ArgumentTypeError(f"\"{name}\" is none of {', '.join(names)}")
-        return words
-    return parse
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    return tuple(map(whole(2, 1000), text.split(",")))
 
 
 def arguments(argv) -> argparse.Namespace:
@@ -55,8 +41,8 @@ def arguments(argv) -> argparse.Namespace:
         epilog="Finished runs are kept in build/figures, and a run with the same settings goes on from there.  "
         "Exit status: 0; 1: it could not begin; 2: usage; 3: runs failed, they are named; 130: interrupted.")
     p.add_argument("--quick", action="store_true", help="few and short runs, under 5 minutes (the whole takes some hours)")
-    p.add_argument("--only", type=listed(NAMES), metavar="LIST", help=f"of {', '.join(NAMES)} (all; fashion if PyTorch and Fashion-MNIST are installed)")
-    p.add_argument("--workers", type=numbers, default=(), metavar="LIST", help="numbers of workers of the figure serene (4,8,16; --quick: 4,8)")
+    p.add_argument("--only", type=listed(one_of(*NAMES)), metavar="LIST", help=f"of {', '.join(NAMES)} (all; fashion if PyTorch and Fashion-MNIST are installed)")
+    p.add_argument("--workers", type=listed(whole(2, 1000)), default=[], metavar="LIST", help="numbers of workers of the figure serene (4,8,16; --quick: 4,8)")
     p.add_argument("--base", type=whole(10, 10000), metavar="MS", help="time that is computed (60, deadline 200, fashion 100; --quick: 40, 40, 60); longer where processors are busy")
     p.add_argument("--iterations", type=whole(10, 100000), metavar="N", help="of a run (1000, deadline 240, fashion 200; --quick: 60, 100, 40)")
     p.add_argument("--seed", type=whole(0, 10 ** 9), default=1, metavar="N", help="of what is drawn (1)")
@@ -69,11 +55,8 @@ def arguments(argv) -> argparse.Namespace:
 def check_ready() -> None:
     if os.geteuid() != 0:
         raise BenchError("needs root for network namespaces: run `make figures' with sudo")
-    if not shutil.which("gnuplot"):
-        raise BenchError("gnuplot is missing: run tools/install-deps")
-    for program in "saina-allreduce", "sainad", "saina":
-        if not os.access(os.path.join(BUILD, program), os.X_OK):
-            raise BenchError(f"{BUILD}/{program} is missing: run `make' in {TOP}")
+    check_commands("gnuplot")
+    check_built("saina-allreduce", "sainad", "saina")
 
 
 class Figures(RealSeries):

@@ -3,7 +3,6 @@
 
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import time
@@ -11,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import accuracy_report
 from accuracy_plan import TARGETS, Cell, cells, rates
-from lab import BUILD, TOP, BenchError, run
+from lab import BUILD, TOP, BenchError, check_built, check_commands, run
 from series import Series
 
 LINE = re.compile(r"simulated +([\d.]+) s +round +(\d+) .*accuracy +([\d.]+) %  k (\d+)  late +([\d.]+) %")
@@ -19,13 +18,6 @@ NAME = "accuracy"
 SEEDS, SEEDS_QUICK = 8, 2
 LAST = 5		# tests whose mean is the final accuracy
 PROGRAM = os.path.join(BUILD, "saina-train")
-
-
-def check_ready() -> None:
-    if not os.access(PROGRAM, os.X_OK):
-        raise BenchError(f"{PROGRAM} is missing: run `make' in {TOP}")
-    if not shutil.which("gnuplot"):
-        raise BenchError("gnuplot is missing: run tools/install-deps")
 
 
 def data() -> str:
@@ -99,7 +91,8 @@ class Grid(Series):
 
 def figure(out: str, quick: bool, seeds: int | None, fresh: bool) -> int:
     """The exit status."""
-    check_ready()
+    check_built("saina-train")
+    check_commands("gnuplot")
     grid = Grid(NAME, cells(quick, seeds or (SEEDS_QUICK if quick else SEEDS)), fresh, quick)
     print(f"figures: accuracy, simulated: {len(grid.todo)} of {grid.progress.total} cells to make, the others are kept", flush=True)
     return grid.present(out)

@@ -6,7 +6,6 @@ Computation is emulated by sleeping, packets are real.  Workers give up when the
 same stalls under all rules.
 """
 
-import os
 import random
 import subprocess
 import tempfile
@@ -97,10 +96,7 @@ def measure(jobs: Jobs, run: Run, folder: str) -> dict:
     try:
         with Workers(jobs.lab, "figure", folder) as workers:
             for w, times in enumerate(run.draws()):
-                path = os.path.join(folder, f"draws.{w}")
-                with open(path, "w", encoding="ascii") as f:
-                    f.writelines(f"{x * run.base_ms * 1000:.0f}\n" for x in times)
-                workers.begin(w, "--rounds", str(run.rounds), "--elements", str(ELEMENTS), "--think-from", path, "--cancel")
+                workers.begin_with(w, (x * run.base_ms * 1000 for x in times), "--rounds", str(run.rounds), "--elements", str(ELEMENTS), "--cancel")
             if run.rule == RULE:
                 # all gradients are worth the same, as they are counted here
                 controller = subprocess.Popen(jobs.tool("-j", "policy", "control", "figure", "noise", "1000000", "interval", "200"),

@@ -19,12 +19,13 @@ sys.dont_write_bytecode = True
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lab"))
 # pylint: disable=wrong-import-position
 import results
-from lab import BUILD, TOP, BenchError, run
+from accuracy import LAST, data
+from accuracy_plan import OPTIMISERS
+from arguments import whole
+from lab import BUILD, BenchError, check_built, run
 
 RATES = {"sgd": (0.025, 9), "momentum": (0.0025, 10), "adam": (0.0002, 11)}	# smallest, and how often doubled
-OPTIONS = {"sgd": [], "momentum": ["--momentum", "0.9"], "adam": ["--adam"]}
 RULES = {"bsp": "bsp", "residual": "fastest:k={k}", "half": "fastest:k={k},keep=0.5", "drop": "fastest:k={k},late=drop"}
-LAST = 5		# tests whose mean is the final accuracy
 
 
 def grid(optimiser: str) -> list[float]:
@@ -41,7 +42,7 @@ def train(a: argparse.Namespace, data: str, optimiser: str, rule: str, rate: flo
     with tempfile.TemporaryDirectory(prefix="saina-late-") as folder:
         run(os.path.join(BUILD, "saina-train"), "--simulate", "--data", data, "--workers", str(a.workers), "--rounds", str(a.rounds),
             "--hidden", "128", "--rate", repr(rate), "--net", "1", "--jitter", "0.01", "--finish", "--seed", str(seed), "--eval", "2", "--progress", "0",
-            "--policy", RULES[rule].format(k=a.k), "--out", folder, *OPTIONS[optimiser])
+            "--policy", RULES[rule].format(k=a.k), "--out", folder, *OPTIMISERS[optimiser])
         decided = {r["round"]: int(r["decided_us"]) / 1e6 for r in lines(os.path.join(folder, "worker-0.csv"))}
         tests = [(decided[r["round"]], 100 * float(r["accuracy"])) for r in lines(os.path.join(folder, "accuracy.csv"))]
     return {"optimiser": optimiser, "rule": rule, "rate": rate, "seed": seed,
@@ -81,19 +82,13 @@ def summary(rows: list[dict]) -> list[dict]:
     return found
 
 
-def whole(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= 10 ** 6:
-        raise argparse.ArgumentTypeError(f"\"{text}\" is not a number from 1 to 1000000")
-    return int(text)
-
-
 def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="tools/figures/late_rule.py", description="Time to an accuracy by what becomes of late gradients, for "
                                 "gradient descent, momentum 0.9 and Adam, by simulation.  See Documentation/figures.rst, section 4.")
-    p.add_argument("--workers", type=whole, default=16, metavar="N", help="2 to 64 (16)")
-    p.add_argument("--k", type=whole, metavar="K", help="gradients of a round (half of the workers)")
-    p.add_argument("--rounds", type=whole, default=400, metavar="N", help="of each run (400)")
-    p.add_argument("--seeds", type=whole, default=5, metavar="N", help="of the model, the data's order and the stalls (5)")
+    p.add_argument("--workers", type=whole(1, 10 ** 6), default=16, metavar="N", help="2 to 64 (16)")
+    p.add_argument("--k", type=whole(1, 10 ** 6), metavar="K", help="gradients of a round (half of the workers)")
+    p.add_argument("--rounds", type=whole(1, 10 ** 6), default=400, metavar="N", help="of each run (400)")
+    p.add_argument("--seeds", type=whole(1, 10 ** 6), default=5, metavar="N", help="of the model, the data's order and the stalls (5)")
     p.add_argument("--target", type=float, default=95, metavar="PERCENT", help="accuracy to reach (95)")
     p.add_argument("--out", default="result", metavar="DIR", help="where late_rule.json goes (result)")
     a = p.parse_args()
@@ -106,14 +101,13 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     a = arguments()
     try:
-        if not os.access(os.path.join(BUILD, "saina-train"), os.X_OK):
-            raise BenchError(f"{BUILD}/saina-train is missing: run `make' in {TOP}")
-        data = run(os.path.join(TOP, "tools/get-digits"), os.path.join(BUILD, "data")).strip()
+        check_built("saina-train")
+        digits = data()
         os.makedirs(a.out, exist_ok=True)
         todo = [(o, rule, rate, seed) for seed in range(1, a.seeds + 1) for o in RATES for rate in grid(o) for rule in RULES]
         rows = []
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for row in pool.map(lambda job: train(a, data, *job), todo):
+            for row in pool.map(lambda job: train(a, digits, *job), todo):
                 rows.append(row)
                 if sys.stdout.isatty():
                     print(f"\r{len(rows)} of {len(todo)} runs", end="\r", flush=True)

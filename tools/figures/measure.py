@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Makes a run of a figure with real workers."""
 
-import os
 import re
 import statistics
 import time
@@ -24,19 +23,16 @@ def measure(jobs: Jobs, run: Run, folder: str) -> dict:
     jobs.add("figure", run.workers, run.policy, ELEMENTS)
     try:
         with Workers(jobs.lab, "figure", folder) as workers:
-            return in_pool(jobs, run, workers) if run.groups >= 0 else with_draws(run, workers, folder)
+            return in_pool(jobs, run, workers) if run.groups >= 0 else with_draws(run, workers)
     finally:
         jobs.delete("figure")
 
 
-def with_draws(run: Run, workers: Workers, folder: str) -> dict:
+def with_draws(run: Run, workers: Workers) -> dict:
     """Each worker makes so many iterations with times of its own."""
     base_us = run.base_ms * 1000
     for w, own in enumerate(run.draws()):
-        path = os.path.join(folder, f"draws.{w}")
-        with open(path, "w", encoding="ascii") as f:
-            f.writelines(f"{x * base_us:.0f}\n" for x in own)
-        workers.begin(w, "--steps", "--rounds", str(run.iterations), "--think-from", path, *(["--cancel"] if run.window < 0 else []))
+        workers.begin_with(w, (x * base_us for x in own), "--steps", "--rounds", str(run.iterations), *(["--cancel"] if run.window < 0 else []))
     limit = 60 + SLOW * run.seconds()
     ended = [workers.end(w, limit) for w in range(run.workers)]
     if any(e["wrong"] or e["beyond_window"] for e in ended):

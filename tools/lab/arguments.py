@@ -11,3 +11,17 @@ def whole(least: int, most: int):
             return int(text)
         raise argparse.ArgumentTypeError(f"\"{text}\" is not a number from {least} to {most}")
     return parse
+
+
+def one_of(*names: str):
+    """Parses one of these."""
+    def parse(text: str) -> str:
+        if text in names:
+            return text
+        raise argparse.ArgumentTypeError(f"\"{text}\" is none of {', '.join(names)}")
+    return parse
+
+
+def listed(parse):
+    """Parses what @parse does, several of them, with commas between them."""
+    return lambda text: [parse(word) for word in text.split(",")]

@@ -3,6 +3,7 @@
 
 import os
 import secrets
+import shutil
 import subprocess
 from typing import NamedTuple
 
@@ -23,6 +24,18 @@ class Switch(NamedTuple):
 
 class BenchError(Exception):
     """A sentence for people, which says what to do next."""
+
+
+def check_commands(*names: str, advice: str = "tools/install-deps") -> None:
+    for name in names:
+        if not shutil.which(name):
+            raise BenchError(f"{name} is missing: run {advice}")
+
+
+def check_built(*programs: str, make: str = "make") -> None:
+    for program in programs:
+        if not os.access(os.path.join(BUILD, program), os.X_OK):
+            raise BenchError(f"{BUILD}/{program} is missing: run `{make}' in {TOP}")
 
 
 def run(*command: str) -> str:
@@ -90,9 +103,12 @@ class Lab:
         """The agent's socket for shared memory."""
         return f"/run/saina-lab/{self.name}/run/share"
 
+    def tool(self, *words: str) -> list[str]:
+        """The saina command, which asks this lab's agent."""
+        return self.inside(None, os.path.join(BUILD, "saina"), "-s", f"/run/saina-lab/{self.name}/control", *words)
+
     def saina(self, *words: str) -> str:
-        """The output of the saina command, which asks this lab's agent."""
-        return run(*self.inside(None, os.path.join(BUILD, "saina"), "-s", f"/run/saina-lab/{self.name}/control", *words))
+        return run(*self.tool(*words))
 
     def set_cubic(self) -> None:
         """TCP in the lab uses cubic, whatever the host's default is."""

@@ -5,9 +5,9 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from lab import BUILD, NET, BenchError, Lab, Switch, run
+from lab import BUILD, NET, BenchError, Lab, Switch
 
 CONTROL_S = 120			# a controller may change groups for so long, and at least this many times as long as ..
 CONTROL_TIMES = 6		# .. they must stay as they are
@@ -28,10 +28,10 @@ class Jobs:
             self.lab.stop()
 
     def tool(self, *words: str) -> list[str]:
-        return self.lab.inside(None, os.path.join(BUILD, "saina"), "-s", f"/run/saina-lab/{self.lab.name}/control", *words)
+        return self.lab.tool(*words)
 
     def saina(self, *words: str) -> str:
-        return run(*self.tool(*words))
+        return self.lab.saina(*words)
 
     def show(self, job: str) -> dict:
         return json.loads(self.saina("-j", "job", "show", job))[0]
@@ -85,6 +85,12 @@ class Workers:
         with open(self.path(worker, "out"), "wb") as out, open(self.path(worker, "err"), "wb") as err:
             self.running[worker] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                                     start_new_session=True)
+
+    def begin_with(self, worker: int, times_us: Iterable[float], *options: str) -> None:
+        """It computes for so long in each iteration."""
+        with open(self.path(worker, "times"), "w", encoding="ascii") as f:
+            f.writelines(f"{us:.0f}\n" for us in times_us)
+        self.begin(worker, "--think-from", self.path(worker, "times"), *options)
 
     def end(self, worker: int, timeout: float) -> dict:
         """Its summary; it must have ended well."""
