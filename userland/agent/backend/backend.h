@@ -30,7 +30,8 @@ struct detached_job {
  * @drain: applies changes of other clients
  * @detached_next: the first with a number >= @from, or NULL
  *
- * The others are as saina_core_*() of the same name, or described below.
+ * The others are as saina_core_*() of the same name, or described below.  A backend without other
+ * clients has no @drain, @detached_next and @worker_late; @init and @uninit may be NULL.
  */
 struct backend_ops {
 	int owner;
@@ -93,13 +94,14 @@ const struct detached_job *backend_detached_find(struct agent *a, bool has_id, u
 
 static inline const struct detached_job *backend_detached_next(struct agent *a, unsigned int from)
 {
-	return a->backend->ops->detached_next(a, from);
+	return a->backend->ops->detached_next ? a->backend->ops->detached_next(a, from) : NULL;
 }
 
 /* Applies changes of other clients.  Jobs may go: hold none across a call. */
 static inline void backend_drain(struct agent *a)
 {
-	a->backend->ops->drain(a);
+	if (a->backend->ops->drain)
+		a->backend->ops->drain(a);
 }
 
 static inline int backend_job_set(struct agent *a, const struct saina_job_attrs *req,
@@ -130,7 +132,8 @@ static inline int backend_worker_del(struct agent *a, const struct saina_worker_
 static inline void backend_worker_late(struct agent *a, const struct saina_job *job, int w,
 				       uint64_t late)
 {
-	a->backend->ops->worker_late(a, job, w, late);
+	if (a->backend->ops->worker_late)
+		a->backend->ops->worker_late(a, job, w, late);
 }
 
 static inline int backend_limits_set(struct agent *a, const struct saina_limits *limits,

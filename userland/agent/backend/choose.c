@@ -50,7 +50,7 @@ int backend_init(struct agent *a, bool running)
 		}
 		a->backend->ops = &kernel_backend;
 	}
-	return a->backend->ops->init(a);
+	return a->backend->ops->init ? a->backend->ops->init(a) : 0;
 }
 
 /* For workers whose rounds were lost with the data path. */
@@ -82,7 +82,8 @@ void backend_release_workers(struct agent *a)
 
 void backend_uninit(struct agent *a)
 {
-	a->backend->ops->uninit(a);
+	if (a->backend->ops->uninit)
+		a->backend->ops->uninit(a);
 }
 
 int backend_job_new(struct agent *a, const struct saina_job_attrs *req,

@@ -2,29 +2,10 @@
 /* The job core of this process owns the jobs.  They end with the agent. */
 #include "agent/backend/backend.h"
 
-static int local_init(struct agent *a)
-{
-	return 0;
-}
-
 static int local_start(struct agent *a)
 {
 	log_info("control plane: this agent");
 	return 0;
-}
-
-static void local_uninit(struct agent *a)
-{
-}
-
-/* Nobody else changes the jobs. */
-static void local_drain(struct agent *a)
-{
-}
-
-static const struct detached_job *local_detached_next(struct agent *a, unsigned int from)
-{
-	return NULL;
 }
 
 static int local_job_new(struct agent *a, const struct saina_job_attrs *req,
@@ -57,11 +38,6 @@ static int local_worker_del(struct agent *a, const struct saina_worker_attrs *re
 	return saina_core_worker_del(a->jobs->core, req, err);
 }
 
-/* The agent's own subscribers are notified already. */
-static void local_worker_late(struct agent *a, const struct saina_job *job, int w, uint64_t late)
-{
-}
-
 static int local_limits_set(struct agent *a, const struct saina_limits *limits,
 			    struct saina_core_err *err)
 {
@@ -71,16 +47,11 @@ static int local_limits_set(struct agent *a, const struct saina_limits *limits,
 const struct backend_ops local_backend = {
 	.owner = SAINA_PLANE_AGENT,
 	.name = "agent",
-	.init = local_init,
 	.start = local_start,
-	.uninit = local_uninit,
-	.drain = local_drain,
-	.detached_next = local_detached_next,
 	.job_new = local_job_new,
 	.job_set = local_job_set,
 	.job_del = local_job_del,
 	.worker_set = local_worker_set,
 	.worker_del = local_worker_del,
-	.worker_late = local_worker_late,
 	.limits_set = local_limits_set,
 };

@@ -75,6 +75,30 @@ static enum verdict single_value(struct sample *o, unsigned int part, double val
 	return part ? LAST : EMIT;
 }
 
+/* A sample for each state but the first, 1 for the one that it is. */
+static enum verdict state_value(struct sample *o, unsigned int part, const char *const *states, size_t n,
+				int state)
+{
+	if (++part >= n)
+		return LAST;
+	snprintf(o->labels, sizeof(o->labels), "state=\"%s\"", states[part]);
+	o->value = state == (int)part;
+	return EMIT;
+}
+
+/* A sample for each reason for which messages were dropped. */
+static enum verdict drops_value(struct sample *o, unsigned int part, bool counted,
+				const struct saina_counters *c)
+{
+	if (!counted || part >= SAINA_C_N)
+		return LAST;
+	if (!counters[part].drop || !c->c[part])
+		return SKIP;
+	snprintf(o->labels, sizeof(o->labels), "reason=\"%s\"", counters[part].name);
+	o->value = c->c[part];
+	return EMIT;
+}
+
 /* The agent */
 
 static enum verdict build_info(const struct snapshot *s, unsigned int item, unsigned int part,
@@ -115,13 +139,7 @@ VALUE(agent_control, true, s->global.c[SAINA_C_CONTROL])
 static enum verdict global_drops(const struct snapshot *s, unsigned int item, unsigned int part,
 				 int arg, struct sample *o)
 {
-	if (!s->counted || part >= SAINA_C_N)
-		return LAST;
-	if (!counters[part].drop || !s->global.c[part])
-		return SKIP;
-	snprintf(o->labels, sizeof(o->labels), "reason=\"%s\"", counters[part].name);
-	o->value = s->global.c[part];
-	return EMIT;
+	return drops_value(o, part, s->counted, &s->global);
 }
 
 /* Ports */
@@ -175,11 +193,7 @@ static enum verdict job_info(const struct snapshot *s, unsigned int item, unsign
 static enum verdict job_state(const struct snapshot *s, unsigned int item, unsigned int part,
 			      int arg, struct sample *o)
 {
-	if (++part >= ARRAY_SIZE(job_states))
-		return LAST;
-	snprintf(o->labels, sizeof(o->labels), "state=\"%s\"", job_states[part]);
-	o->value = s->job[item].state == (int)part;
-	return EMIT;
+	return state_value(o, part, job_states, ARRAY_SIZE(job_states), JOB->state);
 }
 
 VALUE(job_workers, true, JOB->workers)
@@ -216,11 +230,7 @@ static enum verdict worker_info(const struct snapshot *s, unsigned int item, uns
 static enum verdict worker_state(const struct snapshot *s, unsigned int item, unsigned int part,
 				 int arg, struct sample *o)
 {
-	if (++part >= ARRAY_SIZE(worker_states))
-		return LAST;
-	snprintf(o->labels, sizeof(o->labels), "state=\"%s\"", worker_states[part]);
-	o->value = s->worker[item].state == (int)part;
-	return EMIT;
+	return state_value(o, part, worker_states, ARRAY_SIZE(worker_states), WORKER->state);
 }
 
 VALUE(worker_silent, WORKER->heard, WORKER->silent)
@@ -244,15 +254,7 @@ VALUE(worker_counter, WORKER->counted, WORKER->c.c[arg])
 static enum verdict worker_drops(const struct snapshot *s, unsigned int item, unsigned int part,
 				 int arg, struct sample *o)
 {
-	const struct snap_worker *w = &s->worker[item];
-
-	if (!w->counted || part >= SAINA_C_N)
-		return LAST;
-	if (!counters[part].drop || !w->c.c[part])
-		return SKIP;
-	snprintf(o->labels, sizeof(o->labels), "reason=\"%s\"", counters[part].name);
-	o->value = w->c.c[part];
-	return EMIT;
+	return drops_value(o, part, WORKER->counted, &WORKER->c);
 }
 
 /* Lateness is in whole microseconds, rounded down; "le" is the end of a bucket. */
