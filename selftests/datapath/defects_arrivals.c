@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "monotonic.h"
 #include "test_job.h"
 
 #define MS	1000000ull
@@ -17,14 +18,6 @@ struct slot {
 	struct saina_slot_meta meta;
 	int32_t sum[JOB_ELEMS];
 };
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 static struct job job(unsigned int workers, unsigned int segments, struct saina_policy p)
 {
@@ -80,10 +73,10 @@ struct between {
 
 static struct between grad(const struct job *j, unsigned int w, uint32_t round, uint32_t segment)
 {
-	struct between b = { .begin = now() };
+	struct between b = { .begin = monotonic_ns() };
 
 	send_grad(j, w, round, segment, 1);
-	b.end = now();
+	b.end = monotonic_ns();
 	return b;
 }
 
@@ -118,7 +111,7 @@ static void test_values(void)
 
 	/* in the middle of each bucket, as far as they go, and beyond the last one's beginning */
 	for (unsigned int i = 2; i <= SAINA_ARRIVAL_BUCKETS; i++, round++) {
-		uint64_t at = now() - 750 * saina_arrival_end_us(i);
+		uint64_t at = monotonic_ns() - 750 * saina_arrival_end_us(i);
 		struct between b;
 
 		b = grad(&j, 0, round, 0);
@@ -149,7 +142,7 @@ static void test_edges(void)
 
 	/* a clock that another processor read a moment later */
 	send_grad(&j, 0, round, 0, 1);
-	ok &= opened(&j, "saina_hot_64", 0, now() + 1000000 * MS);
+	ok &= opened(&j, "saina_hot_64", 0, monotonic_ns() + 1000000 * MS);
 	grad(&j, 1, round, 0);
 	ok &= noted(&j, 1).last_us == 0 && noted(&j, 1).hist[0] == 1 && noted(&j, 1).n == 1;
 	job_verdict(&j, ok, "arrivals: a gradient is never noted as earlier than the first one");
@@ -164,7 +157,7 @@ static void test_once(void)
 	bool ok = true;
 
 	b = grad(&j, 0, 0, 0);
-	at = now() - 300 * MS;
+	at = monotonic_ns() - 300 * MS;
 	ok &= opened(&j, "saina_hot_64", 0, at);
 	send_grad(&j, 0, 0, 0, 1);			/* a duplicate */
 	ok &= noted(&j, 0).n == 1 && was_first(&j, 0, b);
@@ -175,7 +168,7 @@ static void test_once(void)
 	send_grad(&j, 1, 0, 0, 1);			/* it wants the result again */
 	ok &= noted(&j, 1).n == 1;
 	/* too late, of which the result in the ring tells, not the hot slot */
-	ok &= opened(&j, "saina_hot_64", 0, now() - 3000 * MS);
+	ok &= opened(&j, "saina_hot_64", 0, monotonic_ns() - 3000 * MS);
 	b = grad(&j, 2, 0, 0);
 	ok &= got_unicast(&j, 2, SAINA_F_LATE, 3, 2) && was_late(&j, 2, 0, at, b);
 	before = noted(&j, 2);
@@ -196,7 +189,7 @@ static void test_generation(void)
 	bool ok;
 
 	send_grad(&j, 0, 0, 0, 1);
-	ok = opened(&j, "saina_hot_64", 0, now() - 40 * MS);
+	ok = opened(&j, "saina_hot_64", 0, monotonic_ns() - 40 * MS);
 	send_grad(&j, 1, 0, 0, 1);
 	ok &= noted(&j, 1).n == 1 && noted(&j, 1).sum_us >= 40000;
 	j.conf.generation++;
@@ -215,7 +208,7 @@ static void test_groups(void)
 	struct saina_clock k;
 	int fd = harness_map(&harness, "saina_clock");
 	struct between b;
-	uint64_t at = now() - 500 * MS;
+	uint64_t at = monotonic_ns() - 500 * MS;
 	bool ok;
 
 	send_step(&j, 0, 0);
@@ -227,9 +220,9 @@ static void test_groups(void)
 	ok &= noted(&j, 1).n == 1 && noted(&j, 1).last_us == 0;
 	send_message(&j, SAINA_MSG_INC, 2, 0, 0, 1);		/* a push is no end of a step */
 	ok &= noted(&j, 2).n == 0;
-	b.begin = now();
+	b.begin = monotonic_ns();
 	send_message(&j, SAINA_MSG_CLOCK, 2, 0, 0, 0);
-	b.end = now();
+	b.end = monotonic_ns();
 	ok &= was_late(&j, 2, 0, at, b) && noted(&j, 2).hist[bucket(noted(&j, 2).last_us)] == 1;
 	send_message(&j, SAINA_MSG_CLOCK, 2, 0, 0, 0);	/* again: it asks whether it may go on */
 	ok &= noted(&j, 2).n == 1 && noted(&j, 0).n == 1;

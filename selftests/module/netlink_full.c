@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "monotonic.h"
 #include "requests.h"
 #include "../lib/tap.h"
 
@@ -30,14 +31,6 @@ static const struct {
 } slabs[] = { { "kmalloc-cg-4k", 4096 }, { "kmalloc-cg-2k", 2048 }, { "kmalloc-cg-32", 32 } };
 #define SLABS (sizeof(slabs) / sizeof(slabs[0]))
 
-static uint64_t ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 /* Times */
 
 static int by_time(const void *a, const void *b)
@@ -53,11 +46,11 @@ static void measure(const char *what, int calls, int (*call)(int i))
 	int i, bad = 0;
 
 	for (i = 0; i < calls; i++) {
-		uint64_t begin = ns();
+		uint64_t begin = monotonic_ns();
 
 		if (call(i) && !bad++)
 			tap_note("%s: %s", what, saina_ctl_error(requests_ctl));
-		t[i] = ns() - begin;
+		t[i] = monotonic_ns() - begin;
 	}
 	tap_ok(!bad, "%s: %d calls are accepted", what, calls);
 	qsort(t, calls, sizeof(t[0]), by_time);

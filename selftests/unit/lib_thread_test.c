@@ -19,6 +19,7 @@
 #include "saina.h"
 #include "saina/proto.h"
 #include "lib_member.h"
+#include "monotonic.h"
 #include "../lib/statement.h"
 
 #define HANGS_S 240
@@ -107,14 +108,6 @@ static void test_stuck(void **state)
 	member_close_all(a, s, 2);
 }
 
-static uint64_t ms_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000ull + t.tv_nsec / 1000000;
-}
-
 /* A socket that says that it has room and takes nothing is not tried all the time. */
 static void test_paced(void **state)
 {
@@ -133,13 +126,13 @@ static void test_paced(void **state)
 	assert_int_equal(member_start(s, buf, 0, 0, &r), 0);
 	while (!refused)
 		usleep(1000);
-	began = ms_now();
+	began = monotonic_ms();
 	refused = 0;
 	do
 		usleep(300000);
 	while (!refused);
 	tries = refused;
-	took = ms_now() - began;
+	took = monotonic_ms() - began;
 	stuck_fd = -1;
 	stuck_pause = 1000;
 	assert_int_equal(saina_wait(s, r, NULL), 0);

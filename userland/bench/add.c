@@ -2,7 +2,7 @@
 /* The same addition in userspace: the bound set by the memory system. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "monotonic.h"
 #include "bench/add.h"
 #include "dp/dp.h"
 
@@ -47,14 +47,13 @@ double add_ns(unsigned int elems, unsigned int slots, unsigned int repeat)
 	int *to = aligned_alloc(64, (slots * stride * 4 + 63) & ~63ul);
 	unsigned char *frame = aligned_alloc(64, 90 + 4 * SAINA_ELEMS_MAX + 64 - 26);
 	bool avx2 = add_has_avx2();
-	struct timespec a, b;
-	double ns;
+	uint64_t ns;
 
 	if (!to || !frame)
 		abort();
 	memset(to, 1, slots * stride * 4);
 	memset(frame, 2, 90 + 4 * elems);
-	clock_gettime(CLOCK_MONOTONIC, &a);
+	ns = monotonic_ns();
 	for (unsigned int i = 0; i < repeat; i++) {
 		int *slot = to + (i % slots) * stride + 16;
 
@@ -65,9 +64,8 @@ double add_ns(unsigned int elems, unsigned int slots, unsigned int repeat)
 		/* keeps the compiler from dropping the sums */
 		__asm__ volatile("" : : "r"(slot) : "memory");
 	}
-	clock_gettime(CLOCK_MONOTONIC, &b);
-	ns = (b.tv_sec - a.tv_sec) * 1e9 + (b.tv_nsec - a.tv_nsec);
+	ns = monotonic_ns() - ns;
 	free(to);
 	free(frame);
-	return ns / repeat;
+	return (double)ns / repeat;
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "monotonic.h"
 #include "ctl/obj.h"
 
 #define CALLS_MAX	100000
@@ -33,10 +34,7 @@ static void __attribute__((noreturn)) die(const char *why)
 
 static double now_us(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+	return monotonic_ns() / 1e3;
 }
 
 static int decode(const struct nlmsghdr *nlh, void *job)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <jansson.h>
 
+#include "monotonic.h"
 #include "train_watch.h"
 
 #define TEST_BATCH 64
@@ -44,20 +45,18 @@ struct train_watch {
 	double accuracy;
 	FILE *csv;
 	bool tty;
-	struct timespec begun;
+	uint64_t begun; /* ns */
 };
 
-static double since(const struct timespec *from)
+/* Seconds since the start. */
+static double elapsed(const struct train_watch *w)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec - from->tv_sec + (now.tv_nsec - from->tv_nsec) / 1e9;
+	return (monotonic_ns() - w->begun) / 1e9;
 }
 
 static void progress(const struct train_watch *w, const struct newest *n, bool last)
 {
-	double s = since(&w->begun);
+	double s = elapsed(w);
 	char acc[32] = "      -";
 
 	if (!n->rounds)
@@ -101,11 +100,12 @@ static void *watch(void *arg)
 	setpriority(PRIO_PROCESS, 0, 15);
 	pthread_mutex_lock(&w->lock);
 	while (!w->stop || w->first) {
-		struct timespec until = w->begun;
+		struct timespec until;
+		uint64_t at;
 
 		if (w->first)
 			test_first(w);
-		now = since(&w->begun);
+		now = elapsed(w);
 		if (period && now >= next) {
 			n = w->newest;
 			pthread_mutex_unlock(&w->lock);
@@ -119,12 +119,8 @@ static void *watch(void *arg)
 			pthread_cond_wait(&w->wake, &w->lock);
 			continue;
 		}
-		until.tv_sec += (time_t)next;
-		until.tv_nsec += (next - (time_t)next) * 1e9;
-		if (until.tv_nsec >= 1000000000) {
-			until.tv_nsec -= 1000000000;
-			until.tv_sec++;
-		}
+		at = w->begun + (uint64_t)(next * 1e9);
+		until = (struct timespec){at / 1000000000, at % 1000000000};
 		pthread_cond_timedwait(&w->wake, &w->lock, &until);
 	}
 	n = w->newest;
@@ -165,7 +161,7 @@ struct train_watch *train_watch_start(const struct trainer *t)
 	pthread_cond_init(&w->wake, &mono);
 	pthread_cond_init(&w->taken, &mono);
 	pthread_condattr_destroy(&mono);
-	clock_gettime(CLOCK_MONOTONIC, &w->begun);
+	w->begun = monotonic_ns();
 	if (pthread_create(&w->thread, NULL, watch, w)) {
 		fprintf(stderr, "saina-train: cannot start a thread\n");
 		goto out;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <jansson.h>
 
+#include "monotonic.h"
 #include "saina.h"
 #include "train.h"
 #include "train_steps.h"
@@ -33,14 +34,6 @@ struct worker {
 	uint64_t late, segments; /* so far */
 	uint64_t computed, abandoned, delayed;
 };
-
-static uint64_t now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000ull + ts.tv_nsec / 1000;
-}
 
 static void sleep_until(uint64_t us)
 {
@@ -71,7 +64,7 @@ static int decided(const struct worker *w)
 static int compute(struct worker *w, uint32_t round, double *loss)
 {
 	const struct train_opts *o = w->o;
-	uint64_t begun = now_us(), base = o->base_ms * 1000;
+	uint64_t begun = monotonic_us(), base = o->base_ms * 1000;
 	double delay;
 	int r = decided(w);
 
@@ -141,7 +134,7 @@ static int one_round(struct worker *w, uint32_t round)
 {
 	const struct train_opts *o = w->o;
 	struct saina_call call = {.size = sizeof(call)};
-	uint64_t begun = now_us(), decided;
+	uint64_t begun = monotonic_us(), decided;
 	double loss = -1;
 	int r;
 
@@ -153,7 +146,7 @@ static int one_round(struct worker *w, uint32_t round)
 	r = w->steps.first ? one_step(w, round, &call) : one_reduction(w, round, &call);
 	if (r)
 		return r;
-	decided = now_us();
+	decided = monotonic_us();
 	w->late += call.late_segments;
 	w->segments += call.segments;
 	if (w->csv)
@@ -176,7 +169,7 @@ static int one_round(struct worker *w, uint32_t round)
  */
 static int linger(const struct worker *w)
 {
-	uint64_t end = now_us() + w->o->linger_s * 1000000ull;
+	uint64_t end = monotonic_us() + w->o->linger_s * 1000000ull;
 	char path[4200];
 	FILE *f;
 
@@ -191,14 +184,14 @@ static int linger(const struct worker *w)
 	for (int i = 0; i < w->o->workers; i++) {
 		snprintf(path, sizeof(path), "%s/done.%d", w->o->out, i);
 		while (access(path, F_OK) && !stop_asked()) {
-			if (now_us() > end) {
+			if (monotonic_us() > end) {
 				fprintf(stderr,
 					"saina-train: worker %d: worker %d did not reach the end "
 					"in %d s; see its messages\n",
 					w->o->worker, i, w->o->linger_s);
 				return -ETIMEDOUT;
 			}
-			sleep_until(now_us() + 20000);
+			sleep_until(monotonic_us() + 20000);
 		}
 	}
 	return 0;
@@ -322,13 +315,13 @@ int train_worker(const struct train_opts *o)
 		if (!r)
 			w.watch = train_watch_start(&w.t);
 	}
-	begun = now_us();
+	begun = monotonic_us();
 	for (uint32_t round = 0; !r && round < o->rounds; round++)
 		r = stop_asked() ? ended(&w, round) : one_round(&w, round);
 	if (!r)
 		r = last_step(&w);
 	if (!r)
-		r = record(&w, (now_us() - begun) / 1e6);
+		r = record(&w, (monotonic_us() - begun) / 1e6);
 	if (w.watch && train_watch_stop(w.watch) && !r)
 		r = -EIO;
 	if (w.csv && fclose(w.csv) && !r) {
