@@ -19,6 +19,8 @@ struct arrivals {
 	double late[SAINA_WORKERS_MAX][SAINA_ARRIVAL_BUCKETS];
 };
 
+#define ARRIVALS_ROUNDS_MIN 20	/* rounds needed for a measurement */
+
 /* Number of gradients of worker @w that came. */
 static inline double arrivals_of(const struct arrivals *a, unsigned int w)
 {

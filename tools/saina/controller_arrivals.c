@@ -12,7 +12,7 @@ enum measured controller_measure(struct controller *c, const struct saina_job_at
 	double now = monotonic_seconds();
 	bool same = c->t > 0 && c->generation == job->generation && job->round >= c->round;
 
-	if (same && job->round - c->round < CONTROLLER_ROUNDS_MIN)
+	if (same && job->round - c->round < ARRIVALS_ROUNDS_MIN)
 		return MEASURED_TOO_FEW;
 	a->rounds = job->round - c->round;
 	a->round_us = (now - c->t) * 1e6 / a->rounds;

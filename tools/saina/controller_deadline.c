@@ -88,7 +88,7 @@ static bool measure(struct controller *c, const struct saina_job_attrs *job, con
 
 	if (m == MEASURED_TOO_FEW && monotonic_seconds() - c->t > PATIENCE_S) {
 		snprintf(why, sizeof(why), "%u rounds in %.0f s, a measurement needs %d", job->round - c->round,
-			 monotonic_seconds() - c->t, CONTROLLER_ROUNDS_MIN);
+			 monotonic_seconds() - c->t, ARRIVALS_ROUNDS_MIN);
 		complain(c, job, why);
 	}
 	if (m != MEASURED)

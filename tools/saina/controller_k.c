@@ -7,9 +7,6 @@
 #include <string.h>
 
 #include "controller_policy.h"
-#include "dbw.h"
-
-#define TRIAL_INTERVAL 20 /* trials take at most 1/TRIAL_INTERVAL of the time */
 
 int controller_set(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there)
 {
@@ -37,23 +34,6 @@ static void print_choice(const struct dbw *d, const struct saina_job_attrs *job,
 	out_close();
 }
 
-/* Do workers skip rounds? */
-static bool skips_rounds(const struct arrivals *a)
-{
-	double n = 0;
-
-	for (unsigned int w = 0; w < a->workers; w++)
-		n += arrivals_of(a, w);
-	return n < 0.95 * a->rounds * a->workers;
-}
-
-static void end_trial(struct controller *c)
-{
-	if (c->k.trial > 0)
-		c->k.next_trial = c->t + TRIAL_INTERVAL * (c->t - c->k.trial);
-	c->k.trial = 0;
-}
-
 int controller_k(struct controller *c, const struct saina_job_attrs *job,
 		 const struct saina_worker_attrs *w, size_t n)
 {
@@ -64,15 +44,7 @@ int controller_k(struct controller *c, const struct saina_job_attrs *job,
 
 	if (!d.k || controller_measure(c, job, w, n, &d.arrivals) != MEASURED || d.k > d.arrivals.workers)
 		return 0;
-	best = dbw_choose(&d);
-	end_trial(c);
-	trial = best == d.k && best < d.arrivals.workers && c->t >= c->k.next_trial && skips_rounds(&d.arrivals);
-	if (trial) {
-		c->k.trial = c->t;
-		best++;
-	} else if (best != d.k) {
-		c->k.next_trial = c->t + TRIAL_INTERVAL * CONTROLLER_ROUNDS_MIN * d.arrivals.round_us / 1e6;
-	}
+	best = dbw_next(&d, &c->trials, c->t, &trial);
 	if (best == d.k)
 		return 0;
 	ret = controller_set(c->ctl, job->id, best, true);

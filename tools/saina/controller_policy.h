@@ -6,12 +6,10 @@
 #ifndef SAINA_CONTROLLER_POLICY_H
 #define SAINA_CONTROLLER_POLICY_H
 
-#include <time.h>
-
+#include "dbw.h"
 #include "deadline.h"
+#include "monotonic.h"
 #include "tool.h"
-
-#define CONTROLLER_ROUNDS_MIN 20	/* rounds needed for a measurement */
 
 /**
  * struct controller - a controller of a job and its last measurement
@@ -22,10 +20,7 @@
  * @generation: of the job at that time
  * @worker: at that time, by number
  * @round: of the job at that time
- * @k: policy external
- *	@k.trial: start of the running trial, 0: none. Gradients that workers skip because the
- *		round is over have no lateness, so k is raised by one from time to time to measure it
- *	@k.next_trial: earliest start of the next trial
+ * @trials: policy external
  * @deadline: policy timeout
  *	@deadline.d: what is known of the workers @deadline.who
  *	@deadline.complained: a sentence has said why nothing is set
@@ -41,9 +36,7 @@ struct controller {
 	double t;
 	__u32 generation, round;
 	struct saina_worker_attrs worker[SAINA_WORKERS_MAX];
-	struct {
-		double trial, next_trial;
-	} k;
+	struct dbw_trials trials;
 	struct {
 		struct deadline d;
 		__u64 who;
@@ -58,10 +51,7 @@ struct controller {
 
 static inline double monotonic_seconds(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
+	return monotonic_ns() / 1e9;
 }
 
 static inline bool worker_is_alive(const struct saina_worker_attrs *w)

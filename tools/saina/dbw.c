@@ -5,6 +5,7 @@
 
 #define BUCKET_STEPS 32	/* integration steps per bucket */
 #define GAIN_MIN     1.05	/* minimum gain in speed for another k */
+#define TRIAL_INTERVAL 20 /* trials take at most 1/TRIAL_INTERVAL of the time */
 
 /* Share of the gradients of worker @w that have arrived @t microseconds after the first one. */
 static double arrived_share(const struct arrivals *a, unsigned int w, double t)
@@ -92,5 +93,32 @@ unsigned int dbw_choose(const struct dbw *d)
 			best = k;
 		}
 	}
+	return best;
+}
+
+/* Do workers skip rounds? */
+static bool skips_rounds(const struct arrivals *a)
+{
+	double n = 0;
+
+	for (unsigned int w = 0; w < a->workers; w++)
+		n += arrivals_of(a, w);
+	return n < 0.95 * a->rounds * a->workers;
+}
+
+unsigned int dbw_next(const struct dbw *d, struct dbw_trials *t, double now, bool *trial)
+{
+	unsigned int best = dbw_choose(d);
+
+	if (t->since > 0)
+		t->next = now + TRIAL_INTERVAL * (now - t->since);
+	t->since = 0;
+	*trial = best == d->k && best < d->arrivals.workers && now >= t->next && skips_rounds(&d->arrivals);
+	if (*trial) {
+		t->since = now;
+		return best + 1;
+	}
+	if (best != d->k)
+		t->next = now + TRIAL_INTERVAL * ARRIVALS_ROUNDS_MIN * d->arrivals.round_us / 1e6;
 	return best;
 }

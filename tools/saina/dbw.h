@@ -10,6 +10,7 @@
 #ifndef SAINA_DBW_H
 #define SAINA_DBW_H
 
+#include <stdbool.h>
 #include "arrivals.h"
 
 /**
@@ -29,5 +30,18 @@ double dbw_round_us(const struct dbw *d, unsigned int k);
 
 /* The best k, 1..workers; @d->k unless another one is at least 5 % faster. */
 unsigned int dbw_choose(const struct dbw *d);
+
+/**
+ * struct dbw_trials - gradients that workers skip because the round is over have no lateness, so k
+ * is raised by one from time to time to measure it
+ * @since: start of the running trial, seconds, 0: none
+ * @next: earliest start of the next one
+ */
+struct dbw_trials {
+	double since, next;
+};
+
+/* The k to wait for, measured at @now, in seconds; *@trial: it is a trial. */
+unsigned int dbw_next(const struct dbw *d, struct dbw_trials *t, double now, bool *trial);
 
 #endif /* SAINA_DBW_H */

@@ -11,10 +11,7 @@
 #include "train_sim_policy.h"
 
 #define STRIDE_DEFAULT 32
-/* as in tools/saina/controller_k.c */
-#define ROUNDS_MIN     20
-#define TRIAL_INTERVAL 20
-#define INTERVAL_MS    1000
+#define INTERVAL_MS    1000 /* as in tools/saina/controller.c */
 
 /* SFCD, the rule of the data path: the signs of the sums have converged to noise. */
 static void next_sfcd(struct sim_policy *p, const struct sim_seen *seen)
@@ -44,9 +41,8 @@ static int bucket(double us)
 /* `saina policy control' of a job with policy external: k by arrival times. */
 static void next_dbw(struct sim_policy *p, const struct sim_seen *seen)
 {
-	double first = INFINITY, n = 0, now = seen->decided_ms;
+	double first = INFINITY, now = seen->decided_ms;
 	struct arrivals *d = &p->dbw.arrivals;
-	unsigned int best;
 	bool trial;
 
 	for (int w = 0; w < p->workers; w++)
@@ -55,26 +51,11 @@ static void next_dbw(struct sim_policy *p, const struct sim_seen *seen)
 		if (isfinite(seen->arrival_ms[w]))
 			d->late[w][bucket((seen->arrival_ms[w] - first) * 1000)]++;
 	d->rounds++;
-	if (d->rounds < ROUNDS_MIN || now - p->since_ms < INTERVAL_MS)
+	if (d->rounds < ARRIVALS_ROUNDS_MIN || now - p->since_ms < INTERVAL_MS)
 		return;
-	for (int w = 0; w < p->workers; w++)
-		for (int b = 0; b < SAINA_ARRIVAL_BUCKETS; b++)
-			n += d->late[w][b];
 	p->dbw.k = p->k;
 	d->round_us = (now - p->since_ms) * 1000 / d->rounds;
-	best = dbw_choose(&p->dbw);
-	if (p->trial_ms > 0)
-		p->next_trial_ms = now + TRIAL_INTERVAL * (now - p->trial_ms);
-	p->trial_ms = 0;
-	trial = best == p->dbw.k && best < d->workers && now >= p->next_trial_ms &&
-		n < 0.95 * d->rounds * d->workers;
-	if (trial) {
-		p->trial_ms = now;
-		best++;
-	} else if (best != p->dbw.k) {
-		p->next_trial_ms = now + TRIAL_INTERVAL * ROUNDS_MIN * d->round_us / 1000;
-	}
-	p->k = best;
+	p->k = dbw_next(&p->dbw, &p->trials, now / 1000, &trial);
 	p->since_ms = now;
 	d->rounds = 0;
 	memset(d->late, 0, sizeof(d->late));

@@ -52,7 +52,8 @@ struct sim_policy {
 	double s_th;
 	/* of the controller of k: what it has measured, and when it tries a higher k */
 	struct dbw dbw;
-	double since_ms, trial_ms, next_trial_ms;
+	double since_ms;
+	struct dbw_trials trials;
 };
 
 /* Reads @text as a policy of a job has it.  0 or -EINVAL. */
