@@ -245,7 +245,7 @@ void dp_fanout_ifb_repair(struct saina_dp *dp, struct dp_job *j)
 		return;
 	for (int i = 0; i < SAINA_WORKERS_MAX; i++)
 		n += !!o->port[i];
-	if (tc_filters_out(o->ifindex) == n)
+	if (tc_filters(o->ifindex, true) == n)
 		return;
 	if (ifb_replace(dp, j, &j->conf))
 		dp_log(dp, 0, "%s", dp->error);

@@ -66,7 +66,7 @@ static struct bpf_tc_opts tc_opts(__u32 handle)
 static __u32 clsact_find(int ifindex, enum dp_tc_side s)
 {
 	for (__u32 handle = HANDLE; handle <= HANDLE_OWN; handle++)
-		if (tc_bpf_exists(ifindex, s == DP_TC_OUT, PRIORITY, handle))
+		if (tc_bpf_find(ifindex, s == DP_TC_OUT, PRIORITY, handle))
 			return handle;
 	return 0;
 }
@@ -123,7 +123,7 @@ static void clsact_detach(int ifindex, enum dp_tc_side s)
 		return;
 	bpf_tc_detach(&hook, &opts);
 	/* others may use the qdisc by now */
-	if (own && !tc_filters_in(ifindex) && !tc_filters_out(ifindex))
+	if (own && !tc_filters(ifindex, false) && !tc_filters(ifindex, true))
 		bpf_tc_hook_destroy(&both);
 }
 
@@ -277,7 +277,7 @@ int dp_tc_repair(struct saina_dp *dp, const struct dp_port *p)
 		if (p->tc[s] != DP_TC_CLSACT || !if_indextoname(p->ifindex, name))
 			continue;
 		handle = clsact_find(p->ifindex, s);
-		if (handle && tc_bpf_first_handle(p->ifindex, s == DP_TC_OUT, PRIORITY) == handle)
+		if (handle && tc_bpf_find(p->ifindex, s == DP_TC_OUT, PRIORITY, 0) == handle)
 			continue;
 		err = handle ? clsact_move_first(dp, p->ifindex, s, handle)
 			     : clsact_attach(dp, p->ifindex, s);

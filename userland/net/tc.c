@@ -34,6 +34,15 @@ static int request_send(struct request *r, mnl_cb_t cb, void *arg)
 	return net_request(NETLINK_ROUTE, r->nlh, cb, arg);
 }
 
+static void link_request_init(struct request *r, int type, int flags, int ifindex)
+{
+	struct ifinfomsg *ifi;
+
+	request_init(r, type, NLM_F_ACK | flags);
+	ifi = mnl_nlmsg_put_extra_header(r->nlh, sizeof(*ifi));
+	ifi->ifi_index = ifindex;
+}
+
 static struct tcmsg *tc_request_init(struct request *r, int type, int flags, int ifindex,
 				     uint32_t parent)
 {
@@ -88,24 +97,14 @@ static int filter_cb(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_OK;
 }
 
-static int filters_count(int ifindex, uint32_t parent)
+int tc_filters(int ifindex, bool out)
 {
 	struct request r;
 	int n = 0, ret;
 
-	tc_request_init(&r, RTM_GETTFILTER, NLM_F_DUMP, ifindex, parent);
+	tc_request_init(&r, RTM_GETTFILTER, NLM_F_DUMP, ifindex, out ? EGRESS : INGRESS);
 	ret = request_send(&r, filter_cb, &n);
 	return ret ? ret : n;
-}
-
-int tc_filters_in(int ifindex)
-{
-	return filters_count(ifindex, INGRESS);
-}
-
-int tc_filters_out(int ifindex)
-{
-	return filters_count(ifindex, EGRESS);
 }
 
 struct filter_query {
@@ -129,23 +128,13 @@ static int filter_query_cb(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_OK;
 }
 
-static uint32_t bpf_find(int ifindex, bool out, unsigned int prio, uint32_t handle)
+uint32_t tc_bpf_find(int ifindex, bool out, unsigned int prio, uint32_t handle)
 {
 	struct filter_query w = { .prio = prio, .handle = handle };
 	struct request r;
 
 	tc_request_init(&r, RTM_GETTFILTER, NLM_F_DUMP, ifindex, out ? EGRESS : INGRESS);
 	return request_send(&r, filter_query_cb, &w) ? 0 : w.found;
-}
-
-bool tc_bpf_exists(int ifindex, bool out, unsigned int prio, uint32_t handle)
-{
-	return bpf_find(ifindex, out, prio, handle);
-}
-
-uint32_t tc_bpf_first_handle(int ifindex, bool out, unsigned int prio)
-{
-	return bpf_find(ifindex, out, prio, 0);
 }
 
 /* An ifb and its filters */
@@ -164,24 +153,18 @@ static int clsact_add(int ifindex)
 
 int tc_link_del(int ifindex)
 {
-	struct ifinfomsg *ifi;
 	struct request r;
 
-	request_init(&r, RTM_DELLINK, NLM_F_ACK);
-	ifi = mnl_nlmsg_put_extra_header(r.nlh, sizeof(*ifi));
-	ifi->ifi_index = ifindex;
+	link_request_init(&r, RTM_DELLINK, 0, ifindex);
 	return request_send(&r, NULL, NULL);
 }
 
 static int link_add(const char *name)
 {
-	struct ifinfomsg *ifi;
 	struct nlattr *info;
 	struct request r;
 
-	request_init(&r, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL);
-	ifi = mnl_nlmsg_put_extra_header(r.nlh, sizeof(*ifi));
-	ifi->ifi_family = AF_UNSPEC;
+	link_request_init(&r, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0);
 	mnl_attr_put_strz(r.nlh, IFLA_IFNAME, name);
 	info = mnl_attr_nest_start(r.nlh, IFLA_LINKINFO);
 	mnl_attr_put_strz(r.nlh, IFLA_INFO_KIND, "ifb");
@@ -192,12 +175,9 @@ static int link_add(const char *name)
 /* RTM_NEWLINK does not accept an alias. */
 static int alias_set(int ifindex, const char *alias)
 {
-	struct ifinfomsg *ifi;
 	struct request r;
 
-	request_init(&r, RTM_SETLINK, NLM_F_ACK);
-	ifi = mnl_nlmsg_put_extra_header(r.nlh, sizeof(*ifi));
-	ifi->ifi_index = ifindex;
+	link_request_init(&r, RTM_SETLINK, 0, ifindex);
 	mnl_attr_put_str(r.nlh, IFLA_IFALIAS, alias);
 	return request_send(&r, NULL, NULL);
 }

@@ -14,14 +14,13 @@
 /* Kind of the qdisc that holds the ingress filters: "ingress", "clsact", "": none. */
 int tc_ingress_kind(int ifindex, char *kind, size_t size);
 
-/* Number of priorities with filters on an interface that has clsact; or negative errno. */
-int tc_filters_in(int ifindex);
-int tc_filters_out(int ifindex);
+/* Number of priorities with filters on an interface that has clsact; or negative errno.  @out:
+ * egress. */
+int tc_filters(int ifindex, bool out);
 
-/* Is there a filter of kind bpf with this priority and handle?  @out: egress. */
-bool tc_bpf_exists(int ifindex, bool out, unsigned int prio, uint32_t handle);
-/* Handle of the filter of kind bpf that runs first of those with this priority; 0: none. */
-uint32_t tc_bpf_first_handle(int ifindex, bool out, unsigned int prio);
+/* Handle of the filter of kind bpf that runs first of those with this priority and @handle (0:
+ * any); 0: none. */
+uint32_t tc_bpf_find(int ifindex, bool out, unsigned int prio, uint32_t handle);
 
 /*
  * Adds an interface of kind ifb, with clsact.  The interface is down: a frame that is
