@@ -37,6 +37,12 @@ test	= $(eval TESTS += '$(1) $(2) $(3) $(4) $(5)')
 # $(call objs,a.c b.c): the objects of these sources
 objs	= $(patsubst %.c,$(B)/obj/%.o,$(1))
 
+# $(call link,OBJECTS AND LIBRARIES): the recipe of a program
+define link
+@mkdir -p $(@D)
+$(CC) $(LDFLAGS) -o $@ $(1)
+endef
+
 include kmod/module.mk
 include kmod/bpf/build.mk
 include userland/net/build.mk

@@ -22,8 +22,7 @@ $(B)/selftests/shm_ring_test: LDFLAGS += -Wl,--wrap=bpf_map_freeze
 $(B)/selftests/defects_test: $(call objs,$(addprefix selftests/datapath/,defects_sfcd.c defects_serene.c defects_ps.c defects_arrivals.c))
 $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datapath/%.o \
 		$(DATAPATH_TEST_OBJS) $(DP_LIB)
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(DP_LDLIBS)
+	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(DP_LDLIBS))
 
 # It loads the program.
 $(B)/selftests/race_window_test: | $(B)/selftests/window.bpf.o
@@ -32,8 +31,7 @@ $(B)/selftests/window.bpf.o: selftests/datapath/window.bpf.c
 	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/selftests/datapath/window.bpf.d -MT $@ -c -o $@ $<
 
 $(B)/selftests/verifier_test: $(B)/obj/selftests/datapath/verifier_test.o
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS)
+	$(call link,$^ $(DP_LDLIBS))
 
 check-programs: $(B)/selftests/verifier_test $(DATAPATH_TESTS:%=$(B)/selftests/%)
 

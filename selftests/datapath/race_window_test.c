@@ -46,7 +46,8 @@ struct late {
 static int grad(unsigned int w, uint32_t round, uint32_t segment, uint8_t *out)
 {
 	const struct saina_hdr h = {
-		.type = SAINA_MSG_GRAD, .count = ELEMS, .worker = w, .round = round, .segment = segment,
+		.type = SAINA_MSG_GRAD, .count = ELEMS, .worker = w, .round = round,
+		.segment = segment,
 	};
 	int32_t v[ELEMS];
 

@@ -78,7 +78,8 @@ static void make_job(void)
 static int send_message(int type, unsigned int w, uint32_t round, const void *body, size_t len)
 {
 	const struct saina_hdr h = {
-		.type = type, .count = type == SAINA_MSG_GRAD ? ELEMS : 0, .worker = w, .round = round,
+		.type = type, .count = type == SAINA_MSG_GRAD ? ELEMS : 0, .worker = w,
+		.round = round,
 	};
 	uint8_t out[FRAME_MAX];
 

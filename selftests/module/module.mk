@@ -8,31 +8,26 @@ $(MODULE_BPF): $(B)/selftests/%.bpf.o: selftests/module/%.bpf.c
 	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/selftests/module/$*.bpf.d -MT $@ -c -o $@ $<
 
 $(B)/selftests/kfunc_test: $(call objs,$(addprefix selftests/module/,kfunc_test.c requests.c)) $(B)/libsainactl.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -lbpf -lpthread
+	$(call link,$^ -lmnl -lbpf -lpthread)
 
 XDP_KMOD_TESTS := $(addprefix $(B)/selftests/,xdp_kmod_test xdp_float_test)
 $(XDP_KMOD_TESTS): $(B)/selftests/%: $(B)/obj/selftests/module/%.o \
 		$(call objs,$(addprefix selftests/module/,xdp_harness.c requests.c)) $(B)/libsainactl.a $(B)/libsainadp.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -lbpf -lpthread
+	$(call link,$^ $(DP_LDLIBS) -lmnl -lbpf -lpthread)
 
 $(B)/selftests/netlink_fuzz: $(call objs,$(addprefix selftests/module/,netlink_fuzz.c fuzz_msg.c)) \
 		$(B)/libsainactl.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lmnl
+	$(call link,$^ -lmnl)
 
 NETLINK_TESTS := $(addprefix $(B)/selftests/,netlink_storm netlink_full tracepoint_test live_test \
 	unload_test)
 $(NETLINK_TESTS): $(B)/selftests/%: $(B)/obj/selftests/module/%.o \
 		$(call objs,selftests/module/requests.c) $(B)/libsainactl.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -lbpf -lpthread
+	$(call link,$^ -lmnl -lbpf -lpthread)
 
 XDP_TRACE_OBJS := $(call objs,selftests/module/xdp_trace_test.c $(addprefix selftests/module/,xdp_harness.c requests.c))
 $(B)/selftests/xdp_trace_test: $(XDP_TRACE_OBJS) $(DATAPATH_TEST_OBJS) $(B)/libsainactl.a $(DP_LIB)
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -lbpf -lpthread
+	$(call link,$^ $(DP_LDLIBS) -lmnl -lbpf -lpthread)
 $(B)/obj/selftests/module/xdp_trace_test.o: CPPFLAGS += -Iselftests
 
 MODULE_PROGRAMS := $(MODULE_BPF) $(addprefix $(B)/selftests/,kfunc_test netlink_fuzz) \

@@ -8,8 +8,7 @@ $(B)/obj/selftests/oracle/%.o: CPPFLAGS += -Iselftests
 
 $(B)/selftests/oracle_test: $(call objs,selftests/oracle/oracle_test.c \
 	selftests/oracle/harness.c selftests/oracle/lead_test.c) $(ORACLE_OBJS)
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^
+	$(call link,$^)
 
 check-programs: $(B)/selftests/oracle_test
 $(call test,oracle_test,quick,unit,400,$(B)/selftests/oracle_test)

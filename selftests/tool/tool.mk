@@ -9,8 +9,7 @@ $(B)/obj/selftests/tool/%.o: CPPFLAGS += -Iselftests -I.
 
 $(addprefix $(B)/selftests/,tool_args_test tool_json_test tool_hostile_test tool_arrivals_test): \
 $(B)/selftests/%: $(B)/obj/selftests/tool/%.o $(TOOL_MOCK) $(B)/libsainactl.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -ljansson -lpthread
+	$(call link,$^ -lmnl -ljansson -lpthread)
 
 # Beside libsaina, whose window it is about; the kernel's part is played by the test.
 $(B)/selftests/doctor_buffers_test: $(B)/obj/selftests/tool/doctor_buffers_test.o \
@@ -35,8 +34,7 @@ $(B)/selftests/saina-sanitized: $(TOOL_SRC) $(wildcard tools/saina/*.h userland/
 $(B)/selftests/tool_hostile_test: | $(B)/selftests/saina-sanitized
 
 $(B)/selftests/bench-contender: $(call objs,selftests/tool/bench_contender.c userland/bench/allreduce/serve.c)
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^
+	$(call link,$^)
 check-programs: $(B)/selftests/bench-contender
 
 check-programs: $(TOOL_TESTS) $(B)/selftests/saina-sanitized

@@ -7,8 +7,7 @@ LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test lib_env_t
 
 $(addprefix $(B)/selftests/,$(LIB_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
 		$(call objs,$(LIB_AGG) $(addprefix userland/allreduce/,contents.c verify.c verify_float.c verify_numbers.c)) $(ORACLE_OBJS) $(B)/libsaina.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
+	$(call link,$^ -lcmocka -pthread -lm)
 $(call objs,$(LIB_TESTS:%=selftests/unit/%.c) $(LIB_AGG)): \
 	SAINA_CFLAGS += -Iuserland/allreduce -Iselftests -pthread
 
@@ -18,8 +17,7 @@ $(foreach t,$(LIB_TESTS),$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
 # The pure machines, with a clock of the test's own.
 LIB_CLOCK_TESTS := cwnd_test session_test lib_doorbell_test verify_test lib_exponent_test
 $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o $(B)/libsaina.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
+	$(call link,$^ -lcmocka -pthread -lm)
 
 $(B)/selftests/verify_test: $(call objs,$(addprefix userland/allreduce/,contents.c verify.c verify_float.c verify_numbers.c))
 $(B)/obj/selftests/unit/verify_test.o: SAINA_CFLAGS += -Iuserland/allreduce
@@ -30,8 +28,7 @@ $(foreach t,$(LIB_CLOCK_TESTS),$(call test,$(t),quick,unit,400,$(B)/selftests/$(
 FLOW_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,flow_test.c lib_sim.c lib_record.c lib_link.c lib_events.c lib_switch.c))
 $(FLOW_TEST_OBJS): SAINA_CFLAGS += -Iselftests
 $(B)/selftests/flow_test: $(FLOW_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm
+	$(call link,$^ -pthread -lm)
 
 check-programs: $(B)/selftests/flow_test
 $(call test,flow_test,quick,unit,400,$(B)/selftests/flow_test)
@@ -44,8 +41,7 @@ bench-loss: $(B)/selftests/flow_test
 LIB_NUMBERS_OBJS := $(call objs,$(addprefix selftests/unit/,lib_numbers_test.c lib_switch.c))
 $(LIB_NUMBERS_OBJS): SAINA_CFLAGS += -Iselftests
 $(B)/selftests/lib_numbers_test: $(LIB_NUMBERS_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lm
+	$(call link,$^ -lm)
 
 check-programs: $(B)/selftests/lib_numbers_test
 $(call test,lib_numbers_test,quick,host,60,$(B)/selftests/lib_numbers_test)
@@ -54,8 +50,7 @@ $(call test,lib_numbers_long,full,host,600,$(B)/selftests/lib_numbers_test 10000
 STEPS_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,steps_test.c lib_switch.c))
 $(STEPS_TEST_OBJS): SAINA_CFLAGS += -Iselftests
 $(B)/selftests/steps_test: $(STEPS_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lm
+	$(call link,$^ -lm)
 
 check-programs: $(B)/selftests/steps_test
 $(call test,steps_test,quick,unit,400,$(B)/selftests/steps_test)
@@ -63,8 +58,7 @@ $(call test,steps_test,quick,unit,400,$(B)/selftests/steps_test)
 SIZE_CHECK_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,size_check_test.c lib_switch.c))
 $(SIZE_CHECK_TEST_OBJS): SAINA_CFLAGS += -Iselftests
 $(B)/selftests/size_check_test: $(SIZE_CHECK_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
+	$(call link,$^ -lcmocka -pthread -lm)
 
 check-programs: $(B)/selftests/size_check_test
 $(call test,size_check_test,quick,unit,400,$(B)/selftests/size_check_test)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 $(B)/selftests/train_test: $(call objs,selftests/unit/train_test.c \
 		$(addprefix userland/demo/,trainer.c mlp.c data.c train_sim_policy.c) tools/saina/dbw.c)
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lz -lm
+	$(call link,$^ -lcmocka -lz -lm)
 
 check-programs: $(B)/selftests/train_test
 $(call test,train_test,quick,unit,400,$(B)/selftests/train_test)

@@ -6,22 +6,18 @@ JOBCORE_TESTS	:= $(addprefix $(B)/selftests/,jobcore_test joblife_test jobrestor
 
 $(JOBCORE_TESTS): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
 		$(call objs,selftests/unit/jobcore_owner.c $(JOBCORE_SRCS))
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka
+	$(call link,$^ -lcmocka)
 
 $(B)/selftests/config_test: $(call objs,selftests/unit/config_test.c $(JOBCORE_SRCS) \
 		$(addprefix userland/agent/,config.c log.c loop.c))
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lconfig
+	$(call link,$^ -lcmocka -lconfig)
 
 $(B)/selftests/decode_test: $(call objs,selftests/unit/decode_test.c $(JOBCORE_SRCS) \
 		userland/agent/control/decode.c) $(B)/libsainactl.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lmnl
+	$(call link,$^ -lcmocka -lmnl)
 
 $(B)/selftests/payload_test: $(call objs,selftests/unit/payload_test.c) $(B)/libsainactl.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka
+	$(call link,$^ -lcmocka)
 
 UNIT_TESTS := $(JOBCORE_TESTS) $(addprefix $(B)/selftests/,config_test decode_test payload_test)
 check-programs: $(UNIT_TESTS)

@@ -76,8 +76,8 @@ static enum verdict single_value(struct sample *o, unsigned int part, double val
 }
 
 /* A sample for each state but the first, 1 for the one that it is. */
-static enum verdict state_value(struct sample *o, unsigned int part, const char *const *states, size_t n,
-				int state)
+static enum verdict state_value(struct sample *o, unsigned int part, const char *const *states,
+				size_t n, int state)
 {
 	if (++part >= n)
 		return LAST;
