@@ -22,12 +22,7 @@ run_case() {
 	[ -z "$chosen" ] || [[ " $chosen " == *" $name "* ]] || return
 	job "$name" id 0 elements 20000 workers 4 token s3cret "${@:3}"
 	job hook id 1 elements 700000 workers 4 token s3cret
-	ranks "$n" "$TOP/selftests/python/c10d.py" "$name"
-	[ "$(type -t "${name}_meanwhile")" != function ] || "${name}_meanwhile"
-	check "$name: all ranks end well" wait_all 120
-	points c10d
-	saina job del "$name" >/dev/null
-	saina job del hook >/dev/null
+	rank_case "$name" 120 c10d "$n" "$TOP/selftests/python/c10d.py" "$name"
 }
 chosen=$*
 

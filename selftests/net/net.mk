@@ -88,6 +88,5 @@ $(foreach t,delay ports jobs generic foreign,$(call net-vm,$(t),full,6.1))
 $(call test,net/hook,full,6.1,1500,env SAINA_TEST_PLANE=agent selftests/net/hook.sh)
 
 $(B)/selftests/rawsend: $(call objs,selftests/net/rawsend.c)
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^
+	$(call link,$^)
 check-programs: $(B)/selftests/rawsend

@@ -17,12 +17,7 @@ run_case() {
 	job bsp id 0 elements 800000 workers "$1" token s3cret
 	job fastest id 1 elements 200000 workers "$1" token s3cret policy "fastest:k=$(($1 - 1))"
 	job int16 id 2 elements 800000 workers "$1" token s3cret type int16
-	ranks "$1" "$TOP/selftests/python/values.py" "$2"
-	check "N=$1 $2: all ranks end well" wait_all 300
-	points "N=$1"
-	saina job del bsp >/dev/null
-	saina job del fastest >/dev/null
-	saina job del int16 >/dev/null
+	rank_case "N=$1 $2" 300 "N=$1" "$1" "$TOP/selftests/python/values.py" "$2"
 }
 
 read -ra cases <<<"${1:-nonfinite int16 first jumps late heads scaled scaler lost clip}"

@@ -14,24 +14,14 @@ DEFAULT_BRIDGE=linux
 
 lab_up --workers 4
 
-# run_case NAME...: in jobs of its own, so that rounds count from 0
-run_case() {
-	local name job
-	for name in "$@"; do
-		job bsp id 0 elements 700000 workers 4 token s3cret
-		job fastest id 1 elements 700000 workers 4 token s3cret policy fastest:k=3,lead=none
-		job second id 2 elements 700000 workers 4 token s3cret
-		job timed id 3 elements 700000 workers 4 token s3cret policy timeout:30s,kmin=2
-		ranks 4 "$TOP/selftests/python/states.py" "$name"
-		check "$name: all ranks end well" wait_all 240
-		points states
-		for job in bsp fastest second timed; do
-			saina job del "$job" >/dev/null
-		done
-	done
-}
-
 read -ra cases <<<"${1:-copy sparse two_states dropped two_models freeze update update_raises join left left_raises differ alone unknown silent}"
-run_case "${cases[@]}"
+for name in "${cases[@]}"; do
+	# jobs of its own, so that rounds count from 0
+	job bsp id 0 elements 700000 workers 4 token s3cret
+	job fastest id 1 elements 700000 workers 4 token s3cret policy fastest:k=3,lead=none
+	job second id 2 elements 700000 workers 4 token s3cret
+	job timed id 3 elements 700000 workers 4 token s3cret policy timeout:30s,kmin=2
+	rank_case "$name" 240 states 4 "$TOP/selftests/python/states.py" "$name"
+done
 
 finished

@@ -34,6 +34,26 @@ ranks() {
 }
 ranks_port=29500
 
+# rank_case WHAT SECONDS PREFIX RANKS SCRIPT CASE: the ranks of a case, from begin to end, and then its jobs go
+rank_case() {
+	local job
+	ranks "${@:4}"
+	[ "$(type -t "$6_meanwhile")" != function ] || "$6_meanwhile"
+	check "$1: all ranks end well" wait_all "$2"
+	points "$3"
+	for job in "${!job_ids[@]}"; do
+		saina job del "$job" >/dev/null
+	done
+	job_ids=()
+}
+
+# models_are N: so many ranks have come to the end, with the same model
+models_are() {
+	[ "$(cat "$WORK"/digest-* | wc -l) $(sort -u "$WORK"/digest-* | wc -l)" != "$1 1" ] || return 0
+	cat "$WORK"/digest-*
+	return 1
+}
+
 # points PREFIX: what worker 0 found, and what others found wrong.
 points() {
 	local i line
