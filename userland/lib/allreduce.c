@@ -35,23 +35,18 @@ int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type 
 /* Caller holds s->lock. */
 static int req_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
 {
-	size_t size = call ? call->size : 0;
-	int ret;
+	int ret, bad = 0;
 
 	saina_step_close(s);
 	saina_progress_until(s, req, NEVER);
+	if (call)
+		bad = saina_copy_out(s, call, &req->call, sizeof(*call),
+				     "call->size is not sizeof(struct saina_call)");
 	ret = req->err;
 	if (ret)
 		saina_req_error(s, ret);
-	if (call && (size < sizeof(size_t) || size > 4096)) {
-		if (!ret)
-			ret = saina_error(s, -EINVAL,
-					  "call->size is not sizeof(struct saina_call)");
-	} else if (call) {
-		memset(call, 0, size);
-		memcpy(call, &req->call, size < sizeof(*call) ? size : sizeof(*call));
-		call->size = size;
-	}
+	else
+		ret = bad;
 	saina_round_forget(&s->round, req);
 	free(req);
 	/* A step that failed ends here: no call closes it. */

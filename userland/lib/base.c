@@ -36,6 +36,26 @@ int saina_open_error(int err, const char *fmt, ...)
 	return err;
 }
 
+int saina_check_size(struct saina *s, const void *out, const char *wrong)
+{
+	size_t size = *(const size_t *)out;
+
+	return size < sizeof(size) || size > 4096 ? saina_error(s, -EINVAL, "%s", wrong) : 0;
+}
+
+int saina_copy_out(struct saina *s, void *out, const void *from, size_t known, const char *wrong)
+{
+	size_t size = *(const size_t *)out;
+	int ret = saina_check_size(s, out, wrong);
+
+	if (ret)
+		return ret;
+	memset(out, 0, size);
+	memcpy(out, from, size < known ? size : known);
+	*(size_t *)out = size;
+	return 0;
+}
+
 int saina_lock(struct saina *s)
 {
 	if (!s)

@@ -64,6 +64,10 @@ int saina_error(struct saina *s, int err, const char *fmt, ...)
 int saina_open_error(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The message that saina_error() has set, or saina_open_error() if @s is NULL. */
 const char *saina_error_text(const struct saina *s);
+/* Is the leading size field of the caller's structure sane?  Else @wrong is the message. */
+int saina_check_size(struct saina *s, const void *out, const char *wrong);
+/* Copies @from to the caller's structure, as far as its size field says it reaches. */
+int saina_copy_out(struct saina *s, void *out, const void *from, size_t known, const char *wrong);
 /* A call begins: returns 0 with the lock held, or an error. */
 int saina_lock(struct saina *s);
 /* A call ends: drops the lock and returns @ret. */

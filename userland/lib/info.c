@@ -3,19 +3,6 @@
 #include <errno.h>
 #include "base.h"
 
-/* Copies @from to the caller's structure, as far as its leading size field says it reaches. */
-static int copy_out(void *to, const void *from, size_t known)
-{
-	size_t size = *(size_t *)to;
-
-	if (size < sizeof(size_t) || size > 4096)
-		return -EINVAL;
-	memset(to, 0, size);
-	memcpy(to, from, size < known ? size : known);
-	*(size_t *)to = size;
-	return 0;
-}
-
 int saina_info(struct saina *s, struct saina_job_info *info)
 {
 	const struct saina_job *job;
@@ -50,10 +37,8 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 		.missing = s->session.missing_round == s->round.flow.round ? s->session.missing : 0,
 		.timeout_ms = s->session.timeout_ms,
 	};
-	ret = copy_out(info, &i, sizeof(i));
-	if (ret)
-		saina_error(s, ret, "info.size is not sizeof(struct saina_job_info)");
-	return saina_unlock(s, ret);
+	return saina_unlock(s, saina_copy_out(s, info, &i, sizeof(i),
+					      "info.size is not sizeof(struct saina_job_info)"));
 }
 
 int saina_get_stats(struct saina *s, struct saina_stats *stats)
@@ -74,10 +59,8 @@ int saina_get_stats(struct saina *s, struct saina_stats *stats)
 	now.rtt_us = w->srtt / 1000;
 	now.rto_us = saina_cwnd_rto(w) / 1000;
 	now.window = w->size * s->session.job.per_batch;
-	ret = copy_out(stats, &now, sizeof(now));
-	if (ret)
-		saina_error(s, ret, "stats.size is not sizeof(struct saina_stats)");
-	return saina_unlock(s, ret);
+	return saina_unlock(s, saina_copy_out(s, stats, &now, sizeof(now),
+					      "stats.size is not sizeof(struct saina_stats)"));
 }
 
 /**
@@ -115,10 +98,8 @@ int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out)
 		.policy = p->last.policy,
 		.flags = p->last.flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE),
 	};
-	ret = copy_out(out, &g, sizeof(g));
-	if (ret)
-		saina_error(s, ret, "out->size is not sizeof(struct saina_segment)");
-	return saina_unlock(s, ret);
+	return saina_unlock(s, saina_copy_out(s, out, &g, sizeof(g),
+					      "out->size is not sizeof(struct saina_segment)"));
 }
 
 const char *saina_strerror(const struct saina *s, int err)

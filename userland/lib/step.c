@@ -9,6 +9,8 @@
 #include "reduce/reduce.h"
 #include "request.h"
 
+#define WRONG_SIZE "step->size is not sizeof(struct saina_step)"
+
 /**
  * saina_push() - see saina.h
  * @buf: @n elements, read and written by the library until saina_read() has returned 0
@@ -111,28 +113,22 @@ static void fill_step(struct saina *s, struct saina_step *d)
 int saina_read(struct saina *s, struct saina_step *step, int timeout_ms)
 {
 	struct saina_step d = {0};
-	size_t size = step ? step->size : 0;
 	struct saina_req *q;
 	int ret = saina_lock(s);
 
 	if (ret)
 		return ret;
-	if (step && (size < sizeof(size_t) || size > 4096)) {
-		ret = saina_error(s, -EINVAL, "step->size is not sizeof(struct saina_step)");
-		goto out;
-	}
-	if (!s->clocked)
+	if (step)
+		ret = saina_check_size(s, step, WRONG_SIZE);
+	if (!ret && !s->clocked)
 		ret = step_complete(s);
 	if (!ret)
 		ret = wait_all(s, timeout_ms);
 	if (ret)
 		goto out;
 	fill_step(s, &d);
-	if (step) {
-		memset(step, 0, size);
-		memcpy(step, &d, size < sizeof(d) ? size : sizeof(d));
-		step->size = size;
-	}
+	if (step)
+		saina_copy_out(s, step, &d, sizeof(d), WRONG_SIZE);
 	for (q = s->round.reqs; q; q = q->next)
 		ret = ret ? ret : q->err;
 	if (ret)
