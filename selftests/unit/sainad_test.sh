@@ -161,10 +161,12 @@ flock "$WORK/run/lock" sleep 0.7 &
 check "start: sainad waits for a lock that is given up soon, and says when it is ready" start
 check "start: the port of the bridge is attached, the bridge is not" exits_with 0 "1 p0" \
 	sh -c "'$B/saina' -j port show | jq -r 'length, .[].port' | xargs"
-check "start: a second sainad in the same directory is refused" exits_with 1 "another sainad runs in $WORK/run" \
+check "start: a second sainad in the same directory is refused" exits_with 1 "another sainad runs in $WORK/run: stop it" \
 	in_ns "$B/sainad" -c "$CONF"
 check "start: a second sainad at the same socket is refused" exits_with 1 "somebody else listens at" \
 	in_ns "$B/sainad" -c "$CONF" --runtime-dir "$WORK/run2" --bpffs "$WORK/bpf2" --address 192.0.2.2
+check "start: a second sainad at the same pins is refused, with what it needs" exits_with 1 "$WORK/bpf: give this one a --bpffs of its own" \
+	in_ns timeout 20 "$B/sainad" -c "$CONF" --runtime-dir "$WORK/run2" --control "$WORK/control2" --address 192.0.2.2
 check "start: the first sainad still serves its job after that" exits_with 0 sesame "$B/saina" --show-tokens job show
 check "access: any user may list jobs" exits_with 0 "forming" as_nobody "" "$B/saina" job show
 check "access: a user who is not in the admin group sees no token" exits_with 1 "" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups '$B/saina' --show-tokens job show | grep sesame"

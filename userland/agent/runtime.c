@@ -115,16 +115,34 @@ static int make_pin_dir(struct runtime *r)
 }
 
 /* An agent that was just killed may hold the lock until its exit is complete. */
-static int take_lock(int fd)
+static int take_lock(int fd, int tries)
 {
 	const struct timespec pause = { .tv_nsec = 50 * 1000000 };
 
-	for (int i = 0; i < 40; i++) {
+	for (int i = 0; i < tries; i++) {
 		if (!flock(fd, LOCK_EX | LOCK_NB))
 			return 0;
 		nanosleep(&pause, NULL);
 	}
 	return -EBUSY;
+}
+
+/* An agent with another runtime_dir would take the data path over, and remove it at its end. */
+static int lock_pin_dir(struct runtime *r)
+{
+	int ret;
+
+	r->pin_lock = open(r->cfg->bpffs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->pin_lock < 0) {
+		ret = -errno;
+		log_error("bpffs: %s: %s", r->cfg->bpffs, strerror(errno));
+		return ret;
+	}
+	ret = take_lock(r->pin_lock, 10);
+	if (ret)
+		log_error("another sainad has its pins in %s: give this one a --bpffs of its own",
+			  r->cfg->bpffs);
+	return ret;
 }
 
 int runtime_init(struct runtime *r, const struct config *cfg)
@@ -133,6 +151,7 @@ int runtime_init(struct runtime *r, const struct config *cfg)
 	int ret;
 
 	r->cfg = cfg;
+	r->pin_lock = -1;
 	ret = make_dirs(r->cfg->runtime_dir, 0755);
 	if (ret < 0) {
 		log_error("runtime_dir: cannot make %s: %s", r->cfg->runtime_dir, strerror(-ret));
@@ -145,14 +164,16 @@ int runtime_init(struct runtime *r, const struct config *cfg)
 		log_error("runtime_dir: %s: %s", buf, strerror(errno));
 		return ret;
 	}
-	if (take_lock(r->lock)) {
+	if (take_lock(r->lock, 40)) {
 		log_error(
-			"another sainad runs in %s: stop it, or give this one a runtime_dir of its own",
+			"another sainad runs in %s: stop it, or give this one a --runtime-dir, --control and --bpffs of its own",
 			r->cfg->runtime_dir);
 		close(r->lock);
 		return -EBUSY;
 	}
 	ret = make_pin_dir(r);
+	if (!ret)
+		ret = lock_pin_dir(r);
 	if (ret)
 		runtime_uninit(r, false);
 	return ret;
@@ -162,6 +183,9 @@ void runtime_uninit(struct runtime *r, bool keep)
 {
 	char buf[CONFIG_PATH_MAX + 16];
 
+	/* a bpffs with an open directory cannot be unmounted */
+	if (r->pin_lock >= 0)
+		close(r->pin_lock);
 	if (!keep) {
 		bool made = !strcmp(r->cfg->bpffs, r->made);
 

@@ -19,7 +19,7 @@
  */
 struct runtime {
 	const struct config *cfg;
-	int lock;
+	int lock, pin_lock;
 	char mounted[CONFIG_PATH_MAX];
 	char made[CONFIG_PATH_MAX];
 };
