@@ -77,7 +77,7 @@ END
 equal "join: a first round that cannot be is refused as malformed" "3 1" "$refusals"
 
 # 2. Workers of a job that has no member are refused
-matches "join: a wrong token is refused" "token" "$(join_error 0 0 small "${quick[@]}" --token wrong)"
+matches "join: a wrong token is refused, with where to look" "not the token.*saina job show [0-9]+ tokens" "$(join_error 0 0 small "${quick[@]}" --token wrong)"
 matches "join: no token is refused" "token" "$(join_error 0 0 small "${quick[@]}")"
 printf '%s switch.example\n' "$AGG" >"$WORK/hosts"
 named() { # HOST

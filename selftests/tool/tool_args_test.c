@@ -121,6 +121,8 @@ static const struct {
 	  "saina: job show: \"abcdefghijabcdefghijabcdefghijab\" is no job: names have 1 to 31 characters" },
 	{ "job add", "saina: job add: the new job wants a name" },
 	{ "job add d", "saina: job add: \"elements\" is missing" },
+	{ "job add d elements 5 workers=4", "saina: job add: \"workers=4\": give it as two words: workers 4" },
+	{ "job add d --elements 5 workers 4", "saina: job add: \"--elements\": give it as two words: elements VALUE" },
 	{ "job add d elements 5", "saina: job add: \"workers\" is missing" },
 	{ "job add d elements", "saina: job add: \"elements\" wants a value" },
 	{ "job add d elements x workers 1",

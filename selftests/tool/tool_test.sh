@@ -148,6 +148,8 @@ check_error "port show: an unknown port is refused" 1 '"nosuch" is no port of th
 
 events_start
 job_ids[digits]=5
+matches "job show, text: a forming job says who is missing, and where refusals are" '
+    0 of 2 workers have joined; missing 0-1; the log of sainad says who was refused, and why' "$(saina job show digits)"
 # Worker 1 never sends: a whole pool of gradients of worker 0 waits for it.
 start 0 digits 3 --elements 10000 --name quick --window 64
 start 1 digits 3 --elements 10000 --name slow --think-us 600000000
@@ -158,6 +160,9 @@ open_slots_are() { # N [older-than MS]
 	[ "$(saina_jq slot show digits "${@:2}" length)" = "$1" ]
 }
 check "workers: the job runs when both have joined" slowwait 20 job_is_running
+equal "job show, text: a job that runs says nothing of joining" "" "$(saina job show digits | grep joined)"
+matches "doctor: without root it does not blame the agent for the ports that it holds" '^skip.*48865 is held' \
+	"$(in_switch setpriv --reuid 65534 --regid 65534 --clear-groups "$B/saina" -s "$SAINA_CONTROL" doctor | grep udp-port)"
 check "slots: a whole pool is open" slowwait 20 open_slots_are 64
 check_json "worker show lists both workers, with their ports and addresses" '[[0,"quick","alive","p0","10.190.0.10","fast"],[1,"slow","alive","p1","10.190.0.11","fast"]]' \
 	'[.[]|[.worker,.name,.state,.port,.ip,.results]]' worker show digits

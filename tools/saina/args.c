@@ -279,6 +279,23 @@ static void list_keys(char *text, size_t size, const struct key *keys, size_t n,
 	}
 }
 
+/* "workers=4" and "--elements 5" are what other tools take. */
+static int refuse_key(const struct args *a, const struct key *keys, size_t n, const char *word)
+{
+	const char *name = word + strspn(word, "-"), *value = strchr(name, '=');
+	size_t len = strcspn(name, "=");
+	char names[512];
+
+	for (size_t i = 0; i < n; i++)
+		if (!strncmp(name, keys[i].name, len) && !keys[i].name[len])
+			return args_error(a, "\"%s\": give it as two words: %s %s", word, keys[i].name,
+					  value && value[1] ? value + 1 : "VALUE");
+	if (args_not_option(a, word))
+		return EXIT_USAGE;
+	list_keys(names, sizeof(names), keys, n, "");
+	return args_error(a, "\"%s\" is not known here; allowed: %s", word, names);
+}
+
 int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint64_t *has)
 {
 	uint64_t given = 0;	/* one bit per index of @keys */
@@ -298,12 +315,8 @@ int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint6
 		}
 		if (k && !strcmp(k->name, word))
 			hits = 1;
-		if (!k) {
-			if (args_not_option(a, word))
-				return EXIT_USAGE;
-			list_keys(names, sizeof(names), keys, n, "");
-			return args_error(a, "\"%s\" is not known here; allowed: %s", word, names);
-		}
+		if (!k)
+			return refuse_key(a, keys, n, word);
 		if (hits > 1) {
 			list_keys(names, sizeof(names), keys, n, word);
 			return args_error(a, "\"%s\" can mean several: %s", word, names);

@@ -381,6 +381,9 @@ static void check_udp_ports(const struct doc_state *s)
 			find_socket_owner(found, name, sizeof(name));
 		if (found && !strncmp(name, "sainad ", 7))
 			doc_report(DOC_OK, "udp-port", NULL, "%u is held by %s", ports[i], name);
+		else if (found && geteuid())
+			doc_report(DOC_SKIP, "udp-port", NULL, "%u is held; only root sees by whom",
+				   ports[i]);
 		else if (found)
 			doc_report(DOC_FAIL, "udp-port", "stop it: sainad needs this port",
 				   "%u is held by %s", ports[i], name);

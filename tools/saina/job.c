@@ -119,6 +119,18 @@ static void print_bottleneck(struct saina_ctl *agent, const struct saina_job_att
 	out_str("slow", "    %s\n", text);
 }
 
+/* Text only: JSON has state, workers and active. */
+static void print_absent(const struct saina_job_attrs *job)
+{
+	__u64 all = ~0ull >> (SAINA_WORKERS_MAX - job->workers);
+
+	if (job->state != SAINA_JOB_FORMING || out_is_json() || !(all & ~job->active))
+		return;
+	out_text("    %d of %d workers have joined;", __builtin_popcountll(job->active), job->workers);
+	out_ids(NULL, " missing %s; the log of sainad says who was refused, and why\n",
+		all & ~job->active);
+}
+
 static void print_jobs(const struct tool *t, struct saina_ctl *ctl, const struct rpc_list *list)
 {
 	const struct saina_job_attrs *job = list->v;
@@ -126,6 +138,7 @@ static void print_jobs(const struct tool *t, struct saina_ctl *ctl, const struct
 	for (size_t i = 0; i < list->n; i++) {
 		out_open(NULL);
 		job_print(&job[i], t->show_tokens);
+		print_absent(&job[i]);
 		if (!is_kernel(ctl))
 			print_bottleneck(ctl, &job[i]);
 		out_close();

@@ -93,10 +93,14 @@ static void job(struct argp_state *st, struct saina_opts *o, const char *arg)
 
 static int word(struct argp_state *st, const char *name, const char *arg, const char *const *words)
 {
+	char known[80] = "";
+
 	for (int i = 0; words[i]; i++)
 		if (!strcmp(arg, words[i]))
 			return i;
-	argp_error(st, "--%s %s: not known, see --help", name, arg);
+	for (int i = 0; words[i]; i++)
+		snprintf(known + strlen(known), sizeof(known) - strlen(known), " %s", words[i]);
+	argp_error(st, "--%s %s: not known; known are%s", name, arg, known);
 	return 0;
 }
 

@@ -254,7 +254,8 @@ void admit_join(struct agent *a, const struct sender *from, const struct saina_h
 		return;
 	if (!token_equal(join->token, job->token)) {
 		reply_refuse(a, from, h, nonce, SAINA_REFUSE_TOKEN,
-			     "that is not the token of job %u", job->id);
+			     "that is not the token of job %u: `saina job show %u tokens` prints it, as root on the bridge's host",
+			     job->id, job->id);
 		return;
 	}
 	/* a repeated JOIN: the reply was lost, or the worker asks for the first round now that
