@@ -89,6 +89,11 @@ check_join_error "the worker's firewall keeps its joins in: the worker says so" 
 	"Operation not permitted: a firewall here rejects or drops it"
 fw_del w0 OUTPUT -p udp --dport 48865 -j REJECT
 
+fw_add w0 OUTPUT -p udp --dport 48864 -j DROP
+matches "the worker's firewall keeps its gradients in: saina doctor worker names the port" \
+	"FAIL: .*48864" "$(doctor worker aggregator)"
+fw_del w0 OUTPUT -p udp --dport 48864 -j DROP
+
 for rule in "-d 239.0.0.0/8 -j DROP" "-p udp --dport 48866 -j REJECT"; do
 	read -ra words <<<"$rule"
 	fw_add w0 INPUT "${words[@]}"

@@ -125,6 +125,7 @@ static const char *const job_pieces[] = {
 	"    elements 301066 type int32 payload 352 segments 856 pool 512 ring 16 exponent -21 memory 12.3 MiB\n",
 	"    heartbeat 210 ms dead 2100 ms generation 77\n",
 	"    sfcd converged 4 flips 0.4593 (4321 of 9408 signs)\n",
+	"    6 of 8 workers take part, not 4,7 (saina worker show says since when)\n",
 	"201: waiting: forming",
 	"    policy bsp seq 9, asked for; none in force yet\n",
 	" POLICY-MIX 41\n",

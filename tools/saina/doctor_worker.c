@@ -153,7 +153,7 @@ static void check_offloads(const struct link *l)
 		doc_report(DOC_WARN, "napi",
 			   doc_fix("on the host, hook tc for its port: saina port set PORT hook auto; or here: ethtool -K %s gro on; then start the worker again",
 				   l->name),
-			   "%s: GRO is off, so this veth has no NAPI: results take the slow path through the bridge",
+			   "%s: GRO is off, so this veth has no NAPI: unless its port has hook tc, results take the slow path through the bridge",
 			   l->name);
 	if (csum < 0)
 		doc_report(DOC_SKIP, "tx-checksum", NULL, "%s: %s", l->name, strerror(-csum));
@@ -221,6 +221,19 @@ static void report_no_answer(int err, const char *address, const struct link *l)
 		   err ? strerror(err) : "silence, as of a firewall that drops it");
 }
 
+/* A firewall here may let joins out, but not gradients. @fd is connected to the other port. */
+static void check_data_port(int fd, struct sockaddr_in *sin, const char *address,
+			    const struct saina_hdr *h)
+{
+	sin->sin_port = htons(SAINA_PORT_DATA);
+	if (!connect(fd, (void *)sin, sizeof(*sin)) && send(fd, h, sizeof(*h), 0) < 0)
+		doc_report(DOC_FAIL, "aggregator", "let UDP to ports 48864 and 48865 out here",
+			   "gradients cannot be sent to %s, UDP port %d: %s", address, SAINA_PORT_DATA,
+			   errno == EPERM ? "a firewall here keeps them in" : strerror(errno));
+	else
+		doc_report(DOC_OK, "aggregator", NULL, "sainad at %s answers", address);
+}
+
 /*
  * Sends a heartbeat of an unknown worker: any answer, a refusal too, shows that the agent is there.
  */
@@ -254,7 +267,7 @@ static void check_agent(__be32 to, const struct link *l)
 			continue;
 		n = recv(fd, answer, sizeof(answer), 0);
 		if (n >= (ssize_t)sizeof(heartbeat.h) && answer[0] == SAINA_PROTO_VERSION) {
-			doc_report(DOC_OK, "aggregator", NULL, "sainad at %s answers", text);
+			check_data_port(fd, &sin, text, &heartbeat.h);
 			close(fd);
 			return;
 		}

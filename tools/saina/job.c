@@ -122,13 +122,14 @@ static void print_bottleneck(struct saina_ctl *agent, const struct saina_job_att
 /* Text only: JSON has state, workers and active. */
 static void print_absent(const struct saina_job_attrs *job)
 {
-	__u64 all = ~0ull >> (SAINA_WORKERS_MAX - job->workers);
+	__u64 absent = ~0ull >> (SAINA_WORKERS_MAX - job->workers) & ~job->active;
+	bool forming = job->state == SAINA_JOB_FORMING;
 
-	if (job->state != SAINA_JOB_FORMING || out_is_json() || !(all & ~job->active))
+	if (out_is_json() || !absent || (!forming && job->state != SAINA_JOB_RUNNING))
 		return;
-	out_text("    %d of %d workers have joined;", __builtin_popcountll(job->active), job->workers);
-	out_ids(NULL, " missing %s; the log of sainad says who was refused, and why\n",
-		all & ~job->active);
+	out_text("    %d of %d workers ", __builtin_popcountll(job->active), job->workers);
+	out_ids(NULL, forming ? "have joined; missing %s; the log of sainad says who was refused, and why\n" :
+				"take part, not %s (saina worker show says since when)\n", absent);
 }
 
 static void print_jobs(const struct tool *t, struct saina_ctl *ctl, const struct rpc_list *list)
