@@ -161,6 +161,7 @@ flock "$WORK/run/lock" sleep 0.7 &
 check "start: sainad waits for a lock that is given up soon, and says when it is ready" start
 check "start: the port of the bridge is attached, the bridge is not" exits_with 0 "1 p0" \
 	sh -c "'$B/saina' -j port show | jq -r 'length, .[].port' | xargs"
+equal "start: the lock has the process id" "$pid" "$(cat "$WORK/run/lock")"
 check "start: a second sainad in the same directory is refused" exits_with 1 "another sainad runs in $WORK/run: stop it" \
 	in_ns "$B/sainad" -c "$CONF"
 check "start: a second sainad at the same socket is refused" exits_with 1 "somebody else listens at" \

@@ -171,6 +171,8 @@ int runtime_init(struct runtime *r, const struct config *cfg)
 		close(r->lock);
 		return -EBUSY;
 	}
+	if (ftruncate(r->lock, 0) || dprintf(r->lock, "%d\n", getpid()) < 0)
+		log_warn("runtime_dir: %s: %s: it lacks the process id", buf, strerror(errno));
 	ret = make_pin_dir(r);
 	if (!ret)
 		ret = lock_pin_dir(r);
