@@ -129,7 +129,7 @@ static int refuse_with_command(const struct saina_core *c, const struct saina_jo
 int saina_job_room(struct saina_core *c, const struct saina_job *job, __u64 has, unsigned int attr,
 		   struct saina_core_err *err)
 {
-	__u64 room = memory_room(c, has);
+	__u64 room = memory_room(c, has), all = c->memory - has + job->memory;
 	int ret = 0;
 
 	if (job->memory <= room)
@@ -138,6 +138,12 @@ int saina_job_room(struct saina_core *c, const struct saina_job *job, __u64 has,
 		ret = refuse_with_command(c, job, room, err);
 	if (ret)
 		return ret;
+	if (job->memory > c->limits.memory_job && all > c->limits.memory)
+		return saina_refuse(err, -EDQUOT, attr,
+				    "the job needs %llu MiB, the limit is %llu MiB a job: saina "
+				    "limits set memory-job %lluM memory %lluM raises both",
+				    saina_mib(job->memory), saina_mib(c->limits.memory_job),
+				    saina_mib(job->memory), saina_mib(all));
 	if (job->memory > c->limits.memory_job)
 		return saina_refuse(err, -EDQUOT, attr,
 				    "the job needs %llu MiB, the limit is %llu MiB a job: saina "
@@ -149,5 +155,5 @@ int saina_job_room(struct saina_core *c, const struct saina_job *job, __u64 has,
 			    "delete one, or saina limits set memory %lluM",
 			    saina_mib(job->memory), saina_mib(c->memory - has),
 			    saina_mib(c->limits.memory),
-			    saina_mib(c->memory - has + job->memory));
+			    saina_mib(all));
 }

@@ -145,6 +145,8 @@ static void refusal_has_command(void **state)
 	struct owner *o = *state;
 	struct saina_job_attrs r = job_req("big", 110000000, 2);
 	const struct saina_job *job;
+	unsigned long long one, all;
+	struct saina_limits l;
 
 	assert_refused(o, job_new(o, &r, NULL), -EDQUOT, SAINA_A_JOB_ELEMENTS);
 	assert_non_null(strstr(o->err.text, "fits: saina job add big elements 110000000 workers 2 ring 2"));
@@ -163,6 +165,12 @@ static void refusal_has_command(void **state)
 	r = job_req("most", 1000000000, 2);
 	assert_refused(o, job_new(o, &r, NULL), -EDQUOT, SAINA_A_JOB_ELEMENTS);
 	assert_non_null(strstr(o->err.text, "saina limits set memory-job 3"));
+	/* ... of all jobs, too: the command as it stands succeeds, and then so does the job */
+	assert_int_equal(sscanf(strstr(o->err.text, "memory-job"), "memory-job %lluM memory %lluM",
+				&one, &all), 2);
+	l = (struct saina_limits){ .jobs = 64, .memory_job = one << 20, .memory = all << 20 };
+	assert_int_equal(saina_core_limits_set(o->core, &l, NULL), 0);
+	assert_int_equal(job_new(o, &r, &job), 0);
 }
 
 /* In the kernel every network namespace has a core. */
