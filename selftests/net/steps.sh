@@ -53,6 +53,12 @@ equal "ssp:3: quick workers lead by as much as they may" "3 3 3" \
 equal "ssp:3: no worker goes on with a model that lacks more" "0 0 0 0" \
 	"$(for i in 0 1 2 3; do summary $i beyond_window; done | xargs)"
 equal "ssp:3: the tool shows the policy" ssp:3 "$(job_field zero policy)"
+start_all zero 3 4 --elements 8192
+wait_all 30 >/dev/null
+matches "ssp:3: all-reduces, whose sums cannot be checked, end with what to do" "policy has steps.*--steps" \
+	"$(cat "$WORK/0.err")"
+start_all zero 3 4 --elements 8192 --no-verify
+check "ssp:3: all-reduces without a check of sums are done" wait_all 30
 
 # 3. No bound
 check "asp: is set" saina job set zero policy asp
