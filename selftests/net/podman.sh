@@ -121,6 +121,11 @@ equal "quickstart: says in words that every sum was right" "2 2" \
 	grep -oE 'all [0-9]+ workers ended well' "$WORK/own.out" | tr -dc 0-9)"
 equal "quickstart: leaves the network that was there, and nothing else" "own " "$(pod network ls --format '{{.Name}}' | grep own) $(leftovers)"
 
+check "make install: to a prefix of one's own" make -s -C "$TOP" install B="$B" PREFIX="$WORK/prefix"
+quickstart_script=$WORK/prefix/share/saina/quickstart/podman SAINA_BUILD=$WORK/none quickstart prefix --workers 2 --elements 1000
+ended prefix
+equal "quickstart: runs from a prefix of one's own, which containers do not have" "0: " "$output"
+
 # 4. PyTorch: a script for torchrun, unchanged
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
 	quickstart torch --workers 2 --elements auto --lend "$TOP/userland/examples" -- python3 "$TOP/userland/examples/ddp.py"

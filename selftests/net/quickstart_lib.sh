@@ -43,7 +43,7 @@ in_ns mount -t tmpfs tmpfs /run
 quickstart() {
 	: >"$WORK/$1.out"
 	# As from a terminal: in a process group of its own, which Ctrl-C reaches.
-	in_ns setsid env --default-signal=INT,TERM,HUP TMPDIR="$WORK/q" "$TOP/tools/quickstart/$TEST" "${@:2}" \
+	in_ns setsid env --default-signal=INT,TERM,HUP TMPDIR="$WORK/q" "${quickstart_script:-$TOP/tools/quickstart/$TEST}" "${@:2}" \
 		>"$WORK/$1.out" 2>"$WORK/$1.err" </dev/null &
 	worker_pids[$1]=$!
 }

@@ -309,6 +309,16 @@ wanted=${BASH_REMATCH[1]:-1}
 matches "doctor: receive buffers of the size it asked for are ok" 'ok +rmem ' "$(with_rmem "$wanted")"
 matches "doctor: receive buffers a byte smaller are not" 'warn +rmem ' "$(with_rmem $((wanted - 1)))"
 saina job del widest
+address_reported() {
+	sw_saina doctor host config "/run/saina-lab/$LAB/sainad.conf" | grep -A1 ' address '
+}
+in_switch ip address add 10.192.0.1/24 dev br0
+in_switch ip address del 10.190.0.1/24 dev br0
+matches "doctor: names the address that sainad uses and the bridge has lost" \
+	'FAIL address +sainad listens at 10.190.0.1, which br0 does not have' "$(address_reported)"
+in_switch ip address add 10.190.0.1/24 dev br0
+matches "doctor: of several addresses it names the one that sainad uses" 'ok +address +workers say aggregator 10.190.0.1' "$(address_reported)"
+in_switch ip address del 10.192.0.1/24 dev br0
 in_worker 0 ethtool -K eth0 gro off
 equal "doctor: warns of a port whose other end has no NAPI" warn "$(worst_status port-redirect)"
 matches "doctor: names a stock container behind a port with XDP, and gives the port hook auto" \

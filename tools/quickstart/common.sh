@@ -29,12 +29,15 @@ number() { # OPTION TEXT LOWEST HIGHEST
 		usage_error "$1: \"$2\" is not a number from $3 to $4"
 }
 
+# of an installed script
+prefix=$(readlink -m "$here/../../..")
+
 # program NAME: of the source tree, or the one that is installed
 program() {
 	if [ -x "$build/$1" ]; then
 		echo "$build/$1"
 	else
-		PATH=$PATH:/usr/local/sbin:/usr/sbin command -v "$1" ||
+		PATH=$prefix/sbin:$prefix/bin:$PATH:/usr/local/sbin:/usr/sbin command -v "$1" ||
 			die "$1 is not there: run make, or install the package saina"
 	fi
 }

@@ -4,6 +4,7 @@
  */
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <ifaddrs.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -358,24 +359,36 @@ static void find_socket_owner(unsigned long inode, char *name, size_t size)
 		closedir(proc);
 }
 
+/* Finds the socket at @port: its inode, or 0, and its address. */
+static unsigned long find_udp_socket(unsigned int port, struct in_addr *address)
+{
+	FILE *f = fopen("/proc/self/net/udp", "re");
+	unsigned long inode = 0, found = 0;
+	unsigned int local, at;
+	char line[512];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, " %*d: %x:%x %*x:%*x %*x %*x:%*x %*x:%*x %*x %*u %*u %lu", &at,
+			   &local, &inode) == 3 && local == port) {
+			found = inode;
+			address->s_addr = at;
+		}
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
 static void check_udp_ports(const struct doc_state *s)
 {
 	static const unsigned int ports[] = { SAINA_PORT_CTRL, SAINA_PORT_DATA };
-	char line[512], name[64];
+	struct in_addr address;
+	char name[64];
 	bool agent = s->ctl && strcmp(saina_ctl_peer(s->ctl), "kernel");
 
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
-		FILE *f = fopen("/proc/self/net/udp", "re");
-		unsigned long inode = 0, found = 0;
-		unsigned int local;
+		unsigned long found = find_udp_socket(ports[i], &address);
 
-		while (f && fgets(line, sizeof(line), f)) {
-			if (sscanf(line, " %*d: %*x:%x %*x:%*x %*x %*x:%*x %*x:%*x %*x %*u %*u %lu",
-				   &local, &inode) == 2 && local == ports[i])
-				found = inode;
-		}
-		if (f)
-			fclose(f);
 		name[0] = 0;
 		if (found)
 			find_socket_owner(found, name, sizeof(name));
@@ -396,10 +409,24 @@ static void check_udp_ports(const struct doc_state *s)
 	}
 }
 
+static bool has_address(const char *ifname, struct in_addr address)
+{
+	struct ifaddrs *list, *i;
+	bool has = false;
+
+	if (getifaddrs(&list))
+		return false;
+	for (i = list; i && !has; i = i->ifa_next)
+		has = !strcmp(i->ifa_name, ifname) && i->ifa_addr && i->ifa_addr->sa_family == AF_INET &&
+		      ((struct sockaddr_in *)i->ifa_addr)->sin_addr.s_addr == address.s_addr;
+	freeifaddrs(list);
+	return has;
+}
+
 static void check_address(const struct doc_state *s, const struct link *br)
 {
 	char text[INET_ADDRSTRLEN];
-	struct in_addr ip;
+	struct in_addr ip, used = { 0 };
 
 	if (!(br->flags & IFF_UP))
 		doc_report(DOC_FAIL, "bridge-up", doc_fix("ip link set %s up", s->bridge),
@@ -408,9 +435,15 @@ static void check_address(const struct doc_state *s, const struct link *br)
 		doc_report(DOC_FAIL, "address",
 			   doc_fix("ip addr add 10.190.0.1/24 dev %s (any free address)", s->bridge),
 			   "%s has no IPv4 address: workers have nowhere to send to", s->bridge);
+	else if (s->ctl && find_udp_socket(SAINA_PORT_CTRL, &used) && used.s_addr &&
+		 !has_address(br->name, used))
+		doc_report(DOC_FAIL, "address",
+			   doc_fix("ip addr add %s/24 dev %s, or start sainad again with another --address",
+				   inet_ntop(AF_INET, &used, text, sizeof(text)), s->bridge),
+			   "sainad listens at %s, which %s does not have", text, s->bridge);
 	else
 		doc_report(DOC_OK, "address", NULL, "workers say aggregator %s",
-			   inet_ntop(AF_INET, &ip, text, sizeof(text)));
+			   inet_ntop(AF_INET, used.s_addr ? &used : &ip, text, sizeof(text)));
 }
 
 void doc_bridge(struct doc_state *s)
