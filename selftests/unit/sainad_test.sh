@@ -98,6 +98,8 @@ check "a bad value of an option is refused, with those allowed" exits_with 2 '"a
 check "--ready-fd: a descriptor that is not open is refused" exits_with 2 "no open file descriptor" "$B/sainad" --ready-fd 77
 check "a configuration file that does not exist is refused by its name" exits_with 2 "$WORK/none.conf" "$B/sainad" -c "$WORK/none.conf"
 check "--check-config: the example configuration is right" exits_with 0 right "$B/sainad" --check-config -c "$top/userland/agent/sainad.conf"
+sed 's/^#\([^ ]\)/\1/' "$top/userland/agent/sainad.conf" >"$CONF"
+check "--check-config: the example configuration is right with its job" sh -c "grep -q '^jobs = (' '$CONF' && '$B/sainad' --check-config -c '$CONF'"
 conf 'bridge = "br0";' 'bridge_typ = "ovs";'
 check "--check-config: an unknown key is refused with file and line" exits_with 2 "$CONF:2: 'bridge_typ' is unknown" "$B/sainad" --check-config -c "$CONF"
 conf '' '' 'jobs = ( { name = "a"; elements = 10; workers = 2; policy = "fastest:k=3"; } );'
