@@ -289,6 +289,7 @@ sed 's/jobs = (/jobs = ( { name = "b"; elements = 100; workers = 1; },/' "$WORK/
 kill -HUP "$pid"
 check "reload: sainad is ready again" slowwait 120 reloaded 2
 check "reload: the job that the configuration has now is there" exits_with 0 "b: forming" "$B/saina" job show b
+equal "reload: the process has its name" sainad "$(cat "/proc/$pid/comm")"
 check "reload: the program stayed on the port" [ "$(in_ns tc filter show dev p0 ingress)" = "$before" ]
 kill -HUP "$pid"
 check "reload: it works a second time" slowwait 120 reloaded 3

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 
 #include "agent/control/control.h"
@@ -330,6 +331,9 @@ int main(int argc, char **argv)
 	a.reload.directory = open(".", O_PATH | O_CLOEXEC);
 	a.reload.argc = argc;
 	a.reload.argv = argv;
+	/* started as /proc/self/exe, it is called "exe": pkill and saina doctor look for its name */
+	if (a.cfg.reloaded)
+		prctl(PR_SET_NAME, "sainad");
 	if (a.cfg.daemonize && !a.cfg.reloaded) {
 		fd = process_background();
 		if (fd < 0) {
