@@ -122,10 +122,14 @@ static void print_bottleneck(struct saina_ctl *agent, const struct saina_job_att
 /* Text only: JSON has state, workers and active. */
 static void print_absent(const struct saina_job_attrs *job)
 {
-	__u64 absent = ~0ull >> (SAINA_WORKERS_MAX - job->workers) & ~job->active;
 	bool forming = job->state == SAINA_JOB_FORMING;
+	__u64 absent;
 
-	if (out_is_json() || !absent || (!forming && job->state != SAINA_JOB_RUNNING))
+	if (out_is_json() || !job->workers || job->workers > SAINA_WORKERS_MAX ||
+	    (!forming && job->state != SAINA_JOB_RUNNING))
+		return;
+	absent = ~0ull >> (SAINA_WORKERS_MAX - job->workers) & ~job->active;
+	if (!absent)
 		return;
 	out_text("    %d of %d workers ", __builtin_popcountll(job->active), job->workers);
 	out_ids(NULL, forming ? "have joined; missing %s; the log of sainad says who was refused, and why\n" :
