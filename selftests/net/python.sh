@@ -41,6 +41,8 @@ equal "$with reduce: all have the same float32 mean, to the last bit" 1 \
 	"$(sed -n 's/^digest //p' "$WORK"/*.py.out | sort -u | wc -l)"
 run_case broadcast policy fastest:k=3
 run_case broadcast_first policy fastest:k=3
+equal "$with broadcast_first: all end the broadcast of a worker that has left in the same round" 1 \
+	"$(sort -u "$WORK"/round-[123] | wc -l)"
 run_case residual policy fastest:k=3
 equal "$with residual: what was produced is in the results or the residuals" "True" "$(/usr/bin/python3 -c '
 import numpy, sys

@@ -88,12 +88,24 @@ def case_broadcast(w):
             time.sleep(0.3)
         w.broadcast(make(y), root)
         point((x == y).all(), f"broadcast: {kind} {shape} of worker {root} is exact, though it was late")
+    refused("broadcast: of a list", TypeError, "not list", lambda: w.broadcast([1, 2], 0))
+    if TORCH:
+        import torch
+        y = torch.full((5,), RANK + 1.5, dtype=torch.bfloat16)
+        w.broadcast(y, 1)
+        point(bool((y == 2.5).all()), "broadcast: of bfloat16")
     y = numpy.zeros(10, numpy.float32)
     try:
         w.broadcast(make(y), 9)
         point(False, "broadcast: from a worker that is not there is refused")
     except saina.Error as e:
         point(e.errno == errno.ECONNABORTED, "broadcast: from a worker that is not there is refused", str(e))
+
+
+def let_go_first(w, late):
+    """k = 3: worker @late waits until the next round is decided without it."""
+    while RANK == late and not w.decided():
+        time.sleep(0.01)
 
 
 def case_broadcast_first(w):
@@ -106,6 +118,33 @@ def case_broadcast_first(w):
         point(True, "broadcast: float32 follows, also where this worker was late for the broadcast")
     except saina.Error as e:
         point(False, "broadcast: float32 follows, also where this worker was late for the broadcast", str(e))
+    # The root, then another worker, was late for float32, which it keeps during the broadcast.
+    ones = numpy.ones(2000, numpy.float32)
+    for late in (0, 3):
+        let_go_first(w, late)
+        w.allreduce(make(ones.copy()))
+        before = w.residual(0, 2000)
+        x = numpy.full(3000, RANK, numpy.int32)
+        try:
+            w.broadcast(make(x), 0)
+            good, why = (x == 0).all() and (w.residual(0, 2000) == before).all() and before.any() == (RANK == late), str(before)
+        except saina.Error as e:
+            good, why = False, str(e)
+        point(good, f"broadcast: of worker 0, while worker {late} keeps a residual of float32, which stays", why)
+        # In this round the residual is counted.
+        let_go_first(w, (late + 1) % N)
+        call = w.allreduce(make(ones.copy()))
+        point(call.mask_all >> late & 1, "broadcast: all workers are in the same round after it", str(call))
+    # Its root has left: all others know it by the same result.
+    if RANK == 0:
+        return
+    try:
+        w.broadcast(make(numpy.zeros(10, numpy.int32)), 0)
+        point(False, "broadcast: of a worker that has left is an error")
+    except saina.Error as e:
+        point(e.errno == errno.ECONNABORTED, "broadcast: of a worker that has left is an error", str(e))
+    with open(os.environ["OUT"] + f"/round-{RANK}", "w", encoding="ascii") as file:
+        file.write(str(w.info().round))
 
 
 def case_residual(w):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* saina_layout(): residual and scale go where the elements go.  saina_poll(). */
+/* saina_layout(): residual and scale go where the elements go.  saina_poll(), SAINA_SUM_ONCE. */
 #include <errno.h>
 #include <string.h>
 #include "saina.h"
@@ -153,10 +153,52 @@ static void test_poll(void **state)
 	member_close_all(a, s, 2);
 }
 
+/* Number 1 is late with float32, then late and in time with a sum of int32 that leaves its residual alone. */
+static void test_once(void **state)
+{
+	struct agg *a;
+	struct saina_call call = {.size = sizeof(call)};
+	struct saina *s[2];
+	float f[N], res[N];
+	int32_t buf[N], want[N];
+
+	a = member_job(s, 2, 1);
+	for (int i = 0; i < 2; i++) {
+		for (int j = 0; j < N; j++)
+			f[j] = j + 1;
+		assert_int_equal(saina_allreduce(s[i], f, N, SAINA_FLOAT32, SAINA_SUM, NULL), 0);
+	}
+	member_fill(buf, 1, 1);
+	assert_int_equal(saina_allreduce(s[1], buf, N, SAINA_INT32, SAINA_SUM, NULL), -EINVAL);
+	assert_int_equal(saina_allreduce(s[1], f, N, SAINA_FLOAT32, SAINA_SUM_ONCE, NULL), -EINVAL);
+	assert_non_null(strstr(saina_strerror(s[1], 0), "a sum of int32"));
+	for (int late = 1; late >= 0; late--) {
+		member_fill(want, !late, 1);
+		for (int i = 0; i < 2; i++) {
+			member_fill(buf, late ? i : !i, 1);
+			assert_int_equal(saina_allreduce(s[late ? i : !i], buf, N, SAINA_INT32, SAINA_SUM_ONCE, &call), 0);
+			assert_int_equal(call.mask_all, 1 << !late);
+			assert_memory_equal(buf, want, sizeof(buf));
+		}
+		assert_int_equal(saina_residual(s[1], 0, N, SAINA_FLOAT32, res), 0);
+		for (int j = 0; j < N; j++)
+			assert_true(res[j] == j + 1);
+		assert_int_equal(saina_residual(s[0], 0, N, SAINA_INT32, buf), 0);
+		for (int j = 0; j < N; j++)
+			assert_int_equal(buf[j], 0);
+	}
+	for (int j = 0; j < N; j++)
+		f[j] = 0;
+	assert_int_equal(saina_allreduce(s[1], f, N, SAINA_FLOAT32, SAINA_SUM, NULL), 0);
+	assert_true(f[0] == 1 && f[N - 1] == N);
+	member_close_all(a, s, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		statement("layout: residual moves with its elements and is counted at the new place", test_residual),
+		statement("layout: a sum that is apart from residuals adds, changes and keeps none", test_once),
 		statement("layout: moves that would lose residual, or at the wrong time, are refused", test_refusals),
 		statement("layout: scales move with their segments, the coarsest wins", test_scale),
 		statement("poll: an all-reduce is finished when its result is there", test_poll),

@@ -106,9 +106,19 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 			"all-reduce of int32: job %u is not of int32; give it float32, or ask "
 			"for a job of type int32",
 			job->id);
-	if (op != SAINA_SUM && op != SAINA_MEAN)
-		return saina_error(s, -EINVAL, "all-reduce: result %d is neither sum nor mean",
+	if (op != SAINA_SUM && op != SAINA_MEAN && op != SAINA_SUM_ONCE)
+		return saina_error(s, -EINVAL,
+				   "all-reduce: result %d is none of enum saina_result_op",
 				   (int)op);
+	if (op == SAINA_SUM_ONCE && type != SAINA_INT32)
+		return saina_error(
+			s, -EINVAL,
+			"SAINA_SUM_ONCE is a sum of int32: give it int32, or ask for SAINA_SUM");
+	if (op == SAINA_SUM_ONCE && s->round.ps.on)
+		return saina_error(
+			s, -EINVAL,
+			"the policy has steps (ssp, asp, grouped), and SAINA_SUM_ONCE needs rounds "
+			"(`saina job set JOB policy bsp')");
 	if (s->round.ps.on && s->round.closed)
 		return saina_error(
 			s, -EINVAL,
@@ -125,7 +135,7 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 				   "are taken by this round's earlier ones",
 				   n, (unsigned long long)job->elements,
 				   (unsigned long long)assigned * job->payload);
-	for (uint32_t i = assigned; i < assigned + segments; i++)
+	for (uint32_t i = assigned; op != SAINA_SUM_ONCE && i < assigned + segments; i++)
 		if (residual_differs(s, i, type))
 			return saina_error(s, -EINVAL,
 					   "segment %u keeps a residual of the other type: a range "
@@ -162,7 +172,8 @@ int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 	if (!r)
 		return saina_error(s, -ENOMEM, "out of memory");
 	r->s = s;
-	r->t = (struct saina_tensor){.buf = buf, .n = n, .type = type};
+	r->t = (struct saina_tensor){
+		.buf = buf, .n = n, .type = type, .once = op == SAINA_SUM_ONCE};
 	r->op = op;
 	saina_reduce_start(&s->round, r, saina_now());
 	*req = r;

@@ -41,6 +41,7 @@ enum saina_type {
 enum saina_result_op {
 	SAINA_MEAN	= 0,	/* divide by the contributors of each segment (float32) */
 	SAINA_SUM	= 1,
+	SAINA_SUM_ONCE	= 2,	/* of int32, apart from residuals: none is added, changed or kept */
 };
 
 /**

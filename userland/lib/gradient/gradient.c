@@ -58,7 +58,9 @@ void *saina_gradient_data(const struct saina_gradient *g, uint32_t segment, size
 
 const void *saina_gradient_residual(const struct saina_gradient *g, uint32_t segment)
 {
-	return g->state[segment].residual ? g->residual + (size_t)segment * g->job->payload : NULL;
+	const struct saina_segment_state *p = &g->state[segment];
+
+	return p->residual && !p->t->once ? g->residual + (size_t)segment * g->job->payload : NULL;
 }
 
 /*

@@ -13,6 +13,7 @@ struct saina_tensor {
 	size_t	 n;
 	uint32_t first;
 	enum saina_type type;
+	bool	 once;		/* residuals are left alone */
 };
 
 /**
@@ -55,7 +56,7 @@ void saina_gradient_exit(struct saina_gradient *g);
 /* The caller's elements of a segment of the present round. */
 void *saina_gradient_data(const struct saina_gradient *g, uint32_t segment, size_t *n);
 
-/* The residual of @segment, or NULL. */
+/* The residual that the contribution to @segment adds, or NULL. */
 const void *saina_gradient_residual(const struct saina_gradient *g, uint32_t segment);
 
 /* Writes the contribution to @segment, as on the wire, and returns its exponent. */

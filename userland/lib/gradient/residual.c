@@ -14,6 +14,7 @@
  *	not counted			becomes gradient + residual
  *	not counted, not finite		stays; the gradient is dropped
  *	not counted, late=drop		becomes 0
+ *	SAINA_SUM_ONCE			stays, always
  *
  * Integers wrap, so contributed + residual == produced (mod 2^32), always.  The addition of floats
  * rounds.  In a job of int32 the worker also rounds off up to half a unit of its exponent, and the
@@ -34,7 +35,8 @@ static uint32_t *residual_at(const struct saina_gradient *g, uint32_t segment)
 
 void saina_residual_drop(struct saina_gradient *g, uint32_t segment)
 {
-	g->state[segment].residual = 0;
+	if (!g->state[segment].t->once)
+		g->state[segment].residual = 0;
 }
 
 /* All of the present contribution was counted. */
@@ -45,7 +47,7 @@ static void clear_residual(struct saina_gradient *g, uint32_t segment)
 	uint32_t left = 0;
 	size_t n;
 
-	if (!p->residual)
+	if (!p->residual || p->t->once)
 		return;
 	/* An all-reduce shorter than the one that left the residual has not sent the end of
 	 * the residual.
@@ -65,6 +67,8 @@ size_t saina_residual_keep(struct saina_gradient *g, uint32_t segment)
 	const void *data;
 	size_t n, dropped = 0;
 
+	if (p->t->once)
+		return 0;
 	data = saina_gradient_data(g, segment, &n);
 	if (p->t->type == SAINA_FLOAT32 && saina_quant_largest(g->quant, data, NULL, n) >= g->infinite)
 		return n;

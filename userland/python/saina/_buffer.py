@@ -3,7 +3,7 @@
 
 import functools
 import sys
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 import numpy
 
@@ -87,3 +87,27 @@ def buffer(x: Any) -> Buffer:
     if is_tensor(x):
         return _of_tensor(x)
     raise TypeError(f"saina reduces numpy arrays and torch tensors, not {type(x).__name__}")
+
+
+def content(x: Any) -> Tuple[bytes, Callable[[bytes], Any]]:
+    """The bytes of the array or tensor @x, of any type, and a function that puts others in their place.  TypeError or
+    ValueError if there are none, or they are not to be changed."""
+    if is_tensor(x):
+        import torch
+        flat = with_data(x).detach().cpu().contiguous().reshape(-1)
+
+        def put_tensor(data: bytes) -> None:
+            with torch.no_grad():
+                # frombuffer() refuses 0 bytes.
+                x.copy_(flat if not data else torch.frombuffer(bytearray(data), dtype=torch.uint8).view(flat.dtype).reshape(x.shape))
+        return flat.view(torch.uint8).numpy().tobytes(), put_tensor
+    if not isinstance(x, numpy.ndarray):
+        raise TypeError(f"saina broadcasts numpy arrays and torch tensors, not {type(x).__name__}")
+    if x.dtype.hasobject:
+        raise TypeError("this array is of Python objects: their bytes mean nothing in another process")
+    if not x.flags.writeable:
+        raise ValueError("this array is read-only, and what the root has is to be put in it")
+
+    def put_array(data: bytes) -> None:
+        x[...] = numpy.frombuffer(data, x.dtype).reshape(x.shape)
+    return x.tobytes(), put_array

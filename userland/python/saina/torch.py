@@ -28,6 +28,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 import numpy
 import torch
 
+from ._buffer import content
 from ._lib import Error
 from .absent import Absent
 from .buckets import Bucket, Started, places, repack, set_gradients, signature
@@ -216,19 +217,15 @@ class State(Recovery):
     def broadcast(self, module: torch.nn.Module, root: int = 0) -> None:
         """Copies parameters and buffers of rank @root to all ranks, exactly.  All ranks call it, before the first
         backward.  DistributedDataParallel does the same by its process group."""
-        tensors = list(module.state_dict().values())
+        copies = [content(t) for t in module.state_dict().values()]
         if not self._worker:
             self._join(sum(p.numel() for p in module.parameters()), sum(1 for p in module.parameters()))
-        flat = [numpy.frombuffer(t.detach().cpu().contiguous().numpy().tobytes(), numpy.uint8) for t in tensors]
-        data = numpy.concatenate(flat) if flat else numpy.zeros(0, numpy.uint8)
+        data = numpy.frombuffer(bytearray(b"".join(part for part, _ in copies)), numpy.uint8)
         self.worker.broadcast(data, root)
         at = 0
-        with torch.no_grad():
-            for t, was in zip(tensors, flat):
-                part = data[at:at + was.size].tobytes()
-                at += was.size
-                values = numpy.frombuffer(part, t.detach().cpu().numpy().dtype).reshape(tuple(t.shape))
-                t.copy_(torch.from_numpy(values.copy()))
+        for part, put in copies:
+            put(data[at:at + len(part)].tobytes())
+            at += len(part)
 
     def register(self, model: Any) -> None:
         """model.register_comm_hook(); warns about options with which every rank waits for all others."""

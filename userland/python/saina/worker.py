@@ -14,12 +14,13 @@ from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Tuple, T
 
 import numpy
 
-from ._buffer import buffer, is_tensor, with_data
+from ._buffer import buffer, content
 from ._lib import Error, ffi, lib, text
 
 T = TypeVar("T", bound=tuple)
 
 _REQUEST = ffi.typeof("struct saina_req **")
+_OPS = {"sum": lib.SAINA_SUM, "mean": lib.SAINA_MEAN, "once": lib.SAINA_SUM_ONCE}
 
 #: Milliseconds between checks for a signal (Ctrl-C) while a thread waits.
 _POLL_MS = 200
@@ -293,7 +294,8 @@ class Worker:
 
         @x: numpy array or torch tensor of int32 or float32, contiguous.  A tensor of another
             device is copied to pinned memory of the host, and back by wait() (untested: no GPU).
-        @op: "sum", or "mean" over who was counted (float32 only); None: mean of float32, sum of int32.
+        @op: "sum", or "mean" over who was counted (float32 only); None: mean of float32, sum of int32.  "once": sum of int32
+            apart from residuals: none is added, changed or kept.
 
         All workers must start the same sizes in the same order, wait for all, and call round_done().  Otherwise wait()
         raises Error with the round and the sizes (EPROTO, after 10 s or twice the job's ``dead`` time; ESTALE if the
@@ -304,13 +306,12 @@ class Worker:
         b = buffer(x)
         if op is None:
             op = "sum" if b.type == lib.SAINA_INT32 else "mean"
-        if op not in ("sum", "mean"):
-            raise ValueError(f'op "{op}" is neither "sum" nor "mean"')
+        if op not in _OPS:
+            raise ValueError(f'op "{op}" is neither "sum" nor "mean", nor "once"')
         with self._enter():
             r = ffi.new(_REQUEST)
             self._check(lib.saina_allreduce_start(
-                self._handle, b.pointer, b.n, b.type,
-                lib.SAINA_SUM if op == "sum" else lib.SAINA_MEAN, r))
+                self._handle, b.pointer, b.n, b.type, _OPS[op], r))
             request = Request(self, r[0], b)
             self._requests.add(request)
         return request
@@ -346,56 +347,67 @@ class Worker:
         return call
 
     def broadcast(self, x: Any, root: int = 0) -> None:
-        """Copies @x of worker @root to all workers, exactly; all workers call it.
+        """Copies @x of worker @root to all workers, exactly; all workers call it, between rounds.
 
         @x: numpy array or torch tensor of any type.
 
         It all-reduces int32, to which the others contribute zeros, until the policy has counted @root in every
-        segment.  Meant for the beginning: it fails while a residual of float32 is kept, and drops one of int32.  Not
-        possible in jobs of float32, bfloat16 and int16.
-        Raises Error; ECONNABORTED if @root is not in the job.
+        segment.  Residuals stay as they are.  Not possible in jobs of float32, bfloat16 and int16, and with policies that
+        have steps (ssp, asp, grouped).
+        Raises TypeError or ValueError for what has no bytes to copy, and Error; ECONNABORTED, at all workers in the same
+        round, if @root is not in the job.
         """
-        flat = with_data(x).detach().cpu().contiguous().numpy() if is_tensor(x) else numpy.ascontiguousarray(x)
-        data = flat.tobytes()
+        data, put = content(x)
         words = numpy.frombuffer(data + bytes(-len(data) % 4), numpy.int32).copy()
-        most = self.info().elements
+        info = self.info()
+        root = operator.index(root)
+        if not 0 <= root < info.workers:
+            raise Error(errno.ECONNABORTED, f"worker {root}, whose values are wanted: the job has workers 0 to {info.workers - 1}")
+        if info.type != lib.SAINA_INT32:
+            raise Error(errno.EINVAL, f"a broadcast is exact by int32, and job {info.job} is not of type int32: use MPI's or the "
+                                      "process group's")
+        most = info.segments * info.payload - 1
         with self._enter():
             for at in range(0, len(words), most):
                 words[at:at + most] = self._broadcast(words[at:at + most], root)
-        data = words.tobytes()[:len(data)]
-        flat = numpy.frombuffer(data, flat.dtype).reshape(flat.shape)
-        if is_tensor(x):
-            import torch
-            with torch.no_grad():
-                x.copy_(torch.from_numpy(flat.copy()))
-        else:
-            x[...] = flat
+        put(words.tobytes()[:len(data)])
 
     def _broadcast(self, value: numpy.ndarray, root: int) -> numpy.ndarray:
-        mine = self.info().worker == root
-        have = numpy.zeros_like(value)
-        counted: set = set()
+        info = self.info()
+        mine = info.worker == root
+        have = numpy.zeros(len(value) + 1, numpy.int32)
+        missing = numpy.ones(-(-len(have) // info.payload), bool)
+        gone = False
         pause = 0.001
         while True:
-            owed = self.residual(0, len(value), "int32")
-            # libsaina adds the residual: subtract it before.
-            part = (value - have if mine else numpy.zeros_like(value)) - owed
+            # The first element counts workers that do not see the root: in the result it is the same at all, so that
+            # they end in the same round.
+            part = numpy.zeros_like(have)
+            part[0] = gone
+            if mine:
+                part[1:] = value
             try:
-                call = self.allreduce(part)
+                call = self.allreduce(part, "once")
+                masks = numpy.array([self.segment(s).mask for s in range(call.segments)], numpy.uint64)
             except Error as e:
+                if e.errno == errno.ENODATA:
+                    raise Error(errno.EINVAL, "the policy has steps (ssp, asp, grouped), and a broadcast needs rounds (`saina job set JOB "
+                                              "policy bsp')") from e
                 if not mine or e.errno != errno.ESTALE:
                     raise
                 # The others waited so long that results were dropped, which only they need.
-                have = value - self.residual(0, len(value), "int32")
                 self.set_round(max(self.info().next_round, self.info().round))
                 continue
-            have += part
-            counted.update(s for s in range(call.segments) if self.segment(s).mask >> root & 1)
-            if len(counted) == call.segments:
-                return have
+            found = missing & (masks >> numpy.uint64(root) & numpy.uint64(1)).astype(bool)
+            at = numpy.repeat(found, info.payload)[:len(have)]
+            have[at] = part[at]
+            missing &= ~found
+            if not missing.any():
+                return have[1:]
             # The root was not counted: it is late, or not in the job.
-            if not self.info().active >> root & 1 and not self.behind:
+            if part[0]:
                 raise Error(errno.ECONNABORTED, f"worker {root}, whose values are wanted, is not in the job")
+            gone = not mine and not self.info().active >> root & 1 and not self.behind
             # The others pause, so that the root is first in the next round.
             if not mine:
                 time.sleep(pause)
@@ -453,7 +465,7 @@ class Worker:
 
 def _in_python(sentence: str) -> str:
     """@sentence of libsaina, with the names that its functions have here."""
-    for c, name in (("saina_set_round()", "worker.set_round()"), ("saina_round_done()", "worker.round_done()")):
+    for c, name in (("saina_set_round()", "worker.set_round()"), ("saina_round_done()", "worker.round_done()"), ("SAINA_SUM_ONCE", 'a broadcast (op="once")')):
         sentence = sentence.replace(c, name)
     return sentence
 
