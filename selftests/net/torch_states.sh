@@ -24,4 +24,17 @@ for name in "${cases[@]}"; do
 	rank_case "$name" 240 states 4 "$TOP/selftests/python/states.py" "$name"
 done
 
+# policy_case NAME POLICY
+policy_case() {
+	job other id 0 elements 700000 workers 4 token s3cret policy "$2"
+	ranks 4 "$TOP/selftests/python/states.py" "$1"
+	check "$1: all ranks end well" wait_all 240
+	points states
+	saina job del other >/dev/null
+}
+if [ -z "${1-}" ]; then
+	policy_case left_behind fastest:k=2,lead=none
+	policy_case steps ssp:2
+fi
+
 finished

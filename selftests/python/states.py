@@ -366,6 +366,42 @@ def case_left_raises():
         point('"raise" nor "continue"' in str(e), 'on_dead="ignore" is refused with a sentence', str(e))
 
 
+def case_left_behind():
+    """k = 2: in each round one of the ranks 0 to 2 is late.  Rank 3 has the results when these have ended and left."""
+    said = []
+    state = new_state(BSP, log=said.append)
+    ddp = DDP(net(0, 50))
+    state.register(ddp)
+    opt = torch.optim.SGD(ddp.parameters(), lr=0.05)
+    dist.barrier()
+    for i in range(7):
+        loss = loss_of(ddp, i)
+        # The second forward has a collective of the process group.
+        if i > 1:
+            until(lambda: state.worker.info().active == 8 if RANK == 3 else i % 3 != RANK or state.behind, 30)
+        loss.backward()
+        opt.step()
+        opt.zero_grad()
+    state.close()
+    dist.barrier()
+    same, why = same_everywhere(ddp)
+    point(same, "left_behind: a rank that is behind has the same model as those that have ended", why)
+    said = [line for line in said if RANK == 3 and "has left" in line or "again" in line]
+    point(len(said) <= 1 and not any("again" in line for line in said),
+          "left_behind: rounds of ranks that have left since are no sign that they left before", str(said))
+
+
+def case_steps():
+    """Policy ssp."""
+    state = new_state(BSP)
+    ddp = DDP(net(0, 50))
+    state.register(ddp)
+    dist.barrier()
+    fails("steps: a policy under which the ranks' models differ", "has steps (ssp, asp, grouped)", lambda: loss_of(ddp, 0).backward())
+    state.close()
+    dist.barrier()
+
+
 def case_differ():
     """Something changes the model of rank 2 by one bit."""
     for job, last in ((BSP, 15), (FASTEST, 15)):

@@ -113,7 +113,11 @@ class Preamble:
 
     def check(self, call: Call) -> List[int]:
         """@call: of start()'s request.  Returns the ranks that were counted; Error (EPROTO) if their signatures
-        differ, Error (EILSEQ) if this rank's parameters differ from those of the others."""
+        differ, Error (EILSEQ) if this rank's parameters differ from those of the others, Error (EOPNOTSUPP) if it was a step."""
+        if not call.mask_any:
+            raise Error(errno.EOPNOTSUPP, "the job's policy has steps (ssp, asp, grouped), after which the models of the ranks differ; "
+                                          "DistributedDataParallel needs equal ones, so a policy with rounds (`saina job set JOB policy "
+                                          "bsp'), or training without it (worker.allreduce())")
         data = self._elements.astype(numpy.uint8).tobytes()
         counted = [w for w in range(self._workers) if call.mask_all >> w & 1]
         notices = {w: Notice(*_NOTICE.unpack_from(data, w * _NOTICE.size)) for w in counted}
