@@ -14,7 +14,7 @@ DEFAULT_BRIDGE=linux
 
 lab_up --workers 4
 
-read -ra cases <<<"${1:-copy sparse two_states dropped two_models freeze update update_raises join left left_raises differ alone unknown silent}"
+read -ra cases <<<"${1:-copy sparse two_states dropped two_models freeze update update_raises mistakes join left left_raises differ alone unknown silent}"
 for name in "${cases[@]}"; do
 	# jobs of its own, so that rounds count from 0
 	job bsp id 0 elements 700000 workers 4 token s3cret
@@ -27,10 +27,7 @@ done
 # policy_case NAME POLICY
 policy_case() {
 	job other id 0 elements 700000 workers 4 token s3cret policy "$2"
-	ranks 4 "$TOP/selftests/python/states.py" "$1"
-	check "$1: all ranks end well" wait_all 240
-	points states
-	saina job del other >/dev/null
+	rank_case "$1" 240 states 4 "$TOP/selftests/python/states.py" "$1"
 }
 if [ -z "${1-}" ]; then
 	policy_case left_behind fastest:k=2,lead=none

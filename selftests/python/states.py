@@ -102,11 +102,11 @@ def case_sparse():
 
 
 def case_two_states():
-    """Two models, each with a State, in one job."""
-    with hooked(net(0, 50), BSP) as (ddp, state):
+    """Two models, each with a State, in one job, which is named or has its number."""
+    with hooked(net(0, 50), "bsp") as (ddp, state):
         train(ddp, 2)
-        for what, how in (("without a number", {}), ("of the same number", {"worker": RANK})):
-            second = new_state(BSP, **how)
+        for what, job, how in (("without a number", BSP, {}), ("of the same number", "bsp", {"worker": RANK})):
+            second = new_state(job, **how)
             other = DDP(net(1, 50))
             second.register(other)
             fails(f"two States in one process for one job, {what}", "one State for each model", lambda: step(other))
@@ -286,6 +286,20 @@ def case_update_raises():
         new_state(FASTEST).steps(5, step=lambda: None, accumulate=0)
     except ValueError as e:
         point("a round has one batch or more" in str(e), "steps(accumulate=0) is refused with a sentence", str(e))
+
+
+def case_mistakes():
+    """What does not take part in a round."""
+    ddp = DDP(net(0, 50))
+    opt = torch.optim.SGD(ddp.parameters(), lr=0.05)
+    fails("mistakes: State(optimizer, model)", "the first is the DistributedDataParallel, not SGD", lambda: new_state(BSP, model=opt, optimizer=ddp))
+    fails("mistakes: extra=scheduler", "extra=[scheduler]", lambda: new_state(BSP, extra=torch.optim.lr_scheduler.StepLR(opt, 3)))
+    state = new_state(BSP)
+    fails("mistakes: register() of a module", "not Sequential", lambda: state.register(ddp.module))
+    fails("mistakes: step=optimizer.step()", "without parentheses", lambda: state.steps(3, step=opt.step()))
+    for what, accumulate in (("", 1), (", with accumulate=3", 3)):
+        fails(f"mistakes: the hook is not registered{what}", f"{accumulate} batches of steps() had no backward",
+              lambda: [loss_of(ddp, i).backward() for i in state.steps(4, step=opt.step, accumulate=accumulate)])
 
 
 def named(lines, pattern):

@@ -22,6 +22,8 @@ class Membership(NamedTuple):
     pid: int
     aggregator: str
     job: str
+    #: number of the job, once it has joined
+    id: str
     worker: Optional[int]
     asked: Optional[int]
     #: any free worker will do
@@ -34,15 +36,16 @@ class Membership(NamedTuple):
         asked = how["worker"]
         if asked is None and worker is None and torch.distributed.is_available() and torch.distributed.is_initialized():
             asked = torch.distributed.get_rank()
-        return Membership(os.getpid(), how["aggregator"] or aggregator, job if how["job"] is None else str(how["job"]),
+        return Membership(os.getpid(), how["aggregator"] or aggregator, job if how["job"] is None else str(how["job"]), "",
                      worker if asked is None else asked, asked, worker is None and asked is None)
 
     def found(self, info: Info) -> "Membership":
         """With the job and worker that it got."""
-        return self._replace(job=str(info.job), worker=info.worker)
+        return self._replace(id=str(info.job), worker=info.worker)
 
     def collides(self, other: "Membership") -> bool:
-        return self[:3] == other[:3] and (self.worker == other.worker or self.any or other.any)
+        same_job = {self.job, self.id} & {other.job, other.id} - {""}
+        return bool(self[:2] == other[:2] and same_job) and (self.worker == other.worker or self.any or other.any)
 
 
 _members: Any = weakref.WeakKeyDictionary()

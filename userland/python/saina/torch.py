@@ -82,6 +82,10 @@ class State(Recovery):
                  on_dead: Optional[str] = None, log: Optional[Callable[[str], Any]] = None):
         if on_dead not in (None, "raise", "continue"):
             raise ValueError(f'on_dead "{on_dead}" is neither "raise" nor "continue"')
+        if model is not None and not isinstance(model, torch.nn.Module):
+            raise TypeError(f"State(model, optimizer, extra=[..]): the first is the DistributedDataParallel, not {type(model).__name__}")
+        if not isinstance(extra, Iterable):
+            raise TypeError(f"extra is a list of objects, as extra=[scheduler], not {type(extra).__name__}")
         self._init(dict(aggregator=aggregator, job=job, worker=worker, token=token,
                          token_file=token_file, join_timeout=join_timeout,
                          start_timeout=start_timeout, timeout=timeout, log=log), round_timeout, on_dead)
@@ -229,6 +233,8 @@ class State(Recovery):
 
     def register(self, model: Any) -> None:
         """model.register_comm_hook(); warns about options with which every rank waits for all others."""
+        if not isinstance(model, torch.nn.parallel.DistributedDataParallel):
+            raise TypeError(f"register() takes the DistributedDataParallel, not {type(model).__name__}")
         if getattr(model, "find_unused_parameters", False):
             self._warn("find_unused_parameters=True", "an all-reduce of the process group in every step")
         elif getattr(model, "broadcast_buffers", False) and any(True for _ in model.module.buffers()):
@@ -471,12 +477,14 @@ class State(Recovery):
         """
         if accumulate < 1:
             raise ValueError(f"accumulate is {accumulate}: a round has one batch or more")
+        if not callable(step):
+            raise TypeError("step is a function that steps() calls after each round (step=optimizer.step, without parentheses)")
         source = iter(range(batches) if isinstance(batches, int) else batches)
         return self._steps(source, step, accumulate)
 
     def _steps(self, source: Iterator[Any], step: Callable[[], Any], accumulate: int) -> Iterator[Any]:
         # Between the batches of a round the parameters have gradients of this rank: nothing is applied there.
-        begun = False
+        begun, computed = False, 0
         for batch in source:
             if not begun and self._is_past(step):
                 for _ in range(accumulate - 1):
@@ -494,7 +502,12 @@ class State(Recovery):
                 self._ahead -= 1
                 continue
             begun = self._rounds == before
+            computed += 1
             if begun:
+                if computed >= accumulate and not self._since_join:
+                    raise Error(errno.EINVAL, f"{computed} batches of steps() had no backward with an all-reduce of this State: is its hook "
+                                              "registered, by model.register_comm_hook(state, saina.torch.allreduce_hook)?  Of batches "
+                                              "in no_sync(), accumulate=.. says how many a round has")
                 continue
             if self._rounds > before + 1:
                 raise Error(errno.EINVAL, f"a batch of steps() had {self._rounds - before} backwards with an all-reduce: one is a "
