@@ -153,6 +153,32 @@ static void test_poll(void **state)
 	member_close_all(a, s, 2);
 }
 
+/* Arguments are checked before anything is sent: the round is not open after that, and the request not lost. */
+static void test_arguments(void **state)
+{
+	struct agg *a;
+	struct saina_call call = {0};
+	struct saina_req *r;
+	struct saina *s[2];
+	int32_t buf[N];
+
+	a = member_job(s, 2, 1);
+	member_fill(buf, 0, 0);
+	assert_int_equal(saina_allreduce(s[0], buf, N, SAINA_INT32, SAINA_SUM, &call), -EINVAL);
+	assert_non_null(strstr(saina_strerror(s[0], 0), "call->size"));
+	assert_int_equal(saina_round_done(s[0]), -EINVAL);
+	assert_int_equal(saina_wait(s[0], NULL, NULL), -EINVAL);
+	assert_non_null(strstr(saina_strerror(s[0], 0), "no request"));
+	assert_int_equal(member_start(s[0], buf, 0, 0, &r), 0);
+	assert_int_equal(saina_wait(s[1], r, NULL), -EINVAL);
+	assert_non_null(strstr(saina_strerror(s[1], 0), "another handle"));
+	assert_int_equal(saina_wait(s[0], r, &call), -EINVAL);
+	call.size = sizeof(call);
+	assert_int_equal(saina_wait(s[0], r, &call), 0);
+	assert_int_equal(saina_round_done(s[0]), 0);
+	member_close_all(a, s, 2);
+}
+
 /* Number 1 is late with float32, then late and in time with a sum of int32 that leaves its residual alone. */
 static void test_once(void **state)
 {
@@ -199,6 +225,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		statement("layout: residual moves with its elements and is counted at the new place", test_residual),
 		statement("layout: a sum that is apart from residuals adds, changes and keeps none", test_once),
+		statement("arguments are checked before anything is sent", test_arguments),
 		statement("layout: moves that would lose residual, or at the wrong time, are refused", test_refusals),
 		statement("layout: scales move with their segments, the coarsest wins", test_scale),
 		statement("poll: an all-reduce is finished when its result is there", test_poll),

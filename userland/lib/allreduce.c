@@ -32,27 +32,44 @@ int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type 
 	return saina_unlock(s, ret);
 }
 
+static const char call_size[] = "call->size is not sizeof(struct saina_call)";
+
+/* Is @call what a result can be written to?  Caller holds s->lock. */
+static int check_call(struct saina *s, const struct saina_call *call)
+{
+	return call ? saina_check_size(s, call, call_size) : 0;
+}
+
 /* Caller holds s->lock. */
 static int req_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
 {
-	int ret, bad = 0;
+	int ret;
 
 	saina_step_close(s);
 	saina_progress_until(s, req, NEVER);
-	if (call)
-		bad = saina_copy_out(s, call, &req->call, sizeof(*call),
-				     "call->size is not sizeof(struct saina_call)");
 	ret = req->err;
 	if (ret)
 		saina_req_error(s, ret);
-	else
-		ret = bad;
+	if (call)
+		saina_copy_out(s, call, &req->call, sizeof(*call), call_size);
 	saina_round_forget(&s->round, req);
 	free(req);
 	/* A step that failed ends here: no call closes it. */
 	if (ret && s->round.ps.on && !s->round.reqs)
 		saina_step_next(s);
 	return ret;
+}
+
+/* 0: s->lock is held, and @req is one of @s. */
+static int lock_req(struct saina *s, const struct saina_req *req)
+{
+	int ret = saina_lock(s);
+
+	if (ret || (req && req->s == s))
+		return ret;
+	return saina_unlock(s, saina_error(s, -EINVAL,
+					   req ? "this request is of another handle"
+					       : "no request: saina_allreduce_start() gives one"));
 }
 
 /**
@@ -63,12 +80,12 @@ static int req_wait(struct saina *s, struct saina_req *req, struct saina_call *c
  */
 int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
 {
-	int ret;
+	int ret = lock_req(s, req);
 
-	if (!s || !req || req->s != s)
-		return -EINVAL;
-	ret = saina_lock(s);
-	return ret ? ret : saina_unlock(s, req_wait(s, req, call));
+	if (ret)
+		return ret;
+	ret = check_call(s, call);
+	return saina_unlock(s, ret ? ret : req_wait(s, req, call));
 }
 
 /* Caller holds s->lock. */
@@ -96,11 +113,8 @@ static int round_done(struct saina *s)
 int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms)
 {
 	uint64_t until = saina_deadline(timeout_ms);
-	int ret;
+	int ret = lock_req(s, req);
 
-	if (!s || !req || req->s != s)
-		return -EINVAL;
-	ret = saina_lock(s);
 	if (ret)
 		return ret;
 	if (timeout_ms)
@@ -135,6 +149,8 @@ int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
 		ret = saina_error(s, -EINVAL,
 				  "round %u is open: close it with saina_round_done() first",
 				  f->round);
+	if (!ret)
+		ret = check_call(s, call);
 	if (!ret)
 		ret = saina_req_start(s, buf, n, type, op, &req);
 	if (!ret)
