@@ -242,6 +242,11 @@ def case_refuse():
     point((x - 4).abs().max().item() < 1e-5, "refuse: the next all-reduce is in step")
 
 
+def case_steps():
+    """Policy ssp."""
+    fails("steps: a job whose policy has no rounds", "has steps (ssp, asp, grouped)", init)
+
+
 def case_skip():
     """One rank skips an all-reduce."""
     init()

@@ -131,6 +131,9 @@ class _Round:
         missing = [r for r in range(self.ranks) if not call.mask_all >> r & 1]
         if not missing:
             return
+        if not call.mask_any:
+            raise SumError("the job's policy has steps (ssp, asp, grouped): all_reduce is the sum of a round over all ranks, for "
+                           "which the policy must wait (saina policy set JOB bsp)")
         who = f"rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
         if call.degraded_segments:
             raise SumError(f"{who} left the job, or died: round {call.round} has no sum over all {self.ranks} ranks")

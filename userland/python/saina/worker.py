@@ -465,7 +465,8 @@ class Worker:
 
 def _in_python(sentence: str) -> str:
     """@sentence of libsaina, with the names that its functions have here."""
-    for c, name in (("saina_set_round()", "worker.set_round()"), ("saina_round_done()", "worker.round_done()"), ("SAINA_SUM_ONCE", 'a broadcast (op="once")')):
+    for c, name in (("saina_set_round()", "worker.set_round()"), ("saina_round_done()", "worker.round_done()"), ("saina_info()", "worker.info()"),
+                    ("SAINA_SUM_ONCE", 'a broadcast (op="once")')):
         sentence = sentence.replace(c, name)
     return sentence
 
