@@ -355,7 +355,8 @@ class Worker:
         segment.  Residuals stay as they are.  Not possible in jobs of float32, bfloat16 and int16, and with policies that
         have steps (ssp, asp, grouped).
         Raises TypeError or ValueError for what has no bytes to copy, and Error; ECONNABORTED, at all workers in the same
-        round, if @root is not in the job.
+        round, if @root is not in the job; ESTALE at a worker that came so late (lead=none) that results are gone: set_round()
+        to the round of the others, and their copy.
         """
         data, put = content(x)
         words = numpy.frombuffer(data + bytes(-len(data) % 4), numpy.int32).copy()
