@@ -14,7 +14,7 @@ DEFAULT_BRIDGE=linux
 
 lab_up --workers 4
 
-read -ra cases <<<"${1:-copy sparse two_states dropped two_models freeze update update_raises mistakes join left left_raises differ alone unknown silent}"
+read -ra cases <<<"${1:-copy sparse two_states dropped two_models freeze update update_raises mistakes join left early left_raises differ alone unknown silent}"
 for name in "${cases[@]}"; do
 	# jobs of its own, so that rounds count from 0
 	job bsp id 0 elements 700000 workers 4 token s3cret

@@ -337,6 +337,24 @@ def case_left():
     state.close()
 
 
+def case_early():
+    """Ranks end one after another, by themselves: with bsp no other goes on without a word."""
+    state = new_state(BSP)
+    ddp = DDP(net(0, 50))
+    state.register(ddp)
+    error = ""
+    try:
+        train(ddp, 3 + RANK)
+    except (OSError, RuntimeError) as e:
+        error = str(e)
+    steps = state.round
+    state.close()
+    ends = [None] * 4
+    dist.all_gather_object(ends, (steps, error))
+    point(ends[0] == (3, "") and all("of 4 ranks" in e and "would go on" in e for _, e in ends[1:]),
+          "early: ranks that have more steps than others end with a sentence", str(ends))
+
+
 def case_left_raises():
     """Rank 2 leaves after three steps: with bsp the others end with a sentence, with fastest-k and time-outs they go on."""
     for job, on_dead, raises in ((BSP, None, True), (FASTEST, None, False), (FASTEST, "raise", True), (TIMED, None, False)):

@@ -16,6 +16,8 @@ from .worker import Call, Request, Worker
 _REPORT_S = 12
 #: Seconds between checks of a rank that waits.
 _POLL_S = 0.2
+#: Seconds after which a rank knows who lives: some heartbeats.
+_KNOWN_S = 1.0
 
 
 def _ranks(ranks: List[int]) -> str:
@@ -34,8 +36,8 @@ class Absent:
         self._ring = info.ring
         self._named: set = set()
         self._on_dead = on_dead
-        #: the last round that counted all ranks waited for all of them, as with policy bsp
-        self._waited_for_all = False
+        #: the last round without dead ranks waited for all, and the next was to do so, too, as with policy bsp
+        self._waits_for_all = False
 
     def last(self, ranks: List[int]) -> str:
         """Text: the last round of @ranks."""
@@ -52,8 +54,16 @@ class Absent:
             self.log(f"rank {w} takes part again, from round {call.round} on")
             self._named.discard(w)
         missing = set(range(self.workers)) - set(counted) - self._named - {self.me}
+        dead: List[int] = []
         if missing:
             info = self.worker.info()
+            # After its time-out a round does without live ranks, too.
+            waits_for_all = self._waits_for_all and not info.timeout_ms
+            until = time.monotonic() + (_KNOWN_S if waits_for_all else 0)
+            # What is known of others is as old as a heartbeat; a rank that left just now is known to live.
+            while any(info.active >> w & 1 for w in missing) and time.monotonic() < until:
+                time.sleep(_KNOWN_S / 50)
+                info = self.worker.info()
             dead = sorted(w for w in missing if not info.active >> w & 1)
             for w in sorted(missing - set(dead)):
                 since = max(self.preamble.seen[w], self.preamble.first)
@@ -63,11 +73,9 @@ class Absent:
                     self.log(f"rank {w} has been in no round since {since}: it stopped computing, or is always too slow to be counted")
             if dead:
                 self._named.update(dead)
-                alive = bin(info.active).count("1")
-                # A round that waits for all has this rank in it; its k is the ranks alive when it was opened, or more.
-                self._report_dead(dead, alive, self._waited_for_all and self.me in counted and call.k >= alive and not info.timeout_ms)
-        if len(counted) == self.workers:
-            self._waited_for_all = call.k >= self.workers
+                self._report_dead(dead, bin(info.active).count("1"), waits_for_all)
+        if not dead and not self._named:
+            self._waits_for_all = min(call.k, call.next_k) >= self.workers
 
     def _report_dead(self, dead: List[int], alive: int, waits_for_all: bool) -> None:
         seen = max(self.preamble.seen[w] for w in dead)
