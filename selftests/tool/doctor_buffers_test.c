@@ -76,7 +76,7 @@ int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 static uint32_t window(const struct saina_job_attrs *a, int bytes)
 {
 	size_t wire = a->elem_type == SAINA_ELEM_BFLOAT16 ? 2 : 4;
-	struct saina_job job = { .workers = 2, .segments = 1000, .payload = a->payload,
+	struct saina_job job = { .workers = 2, .segments = a->segments, .payload = a->payload,
 				 .pool = a->pool, .ring = 8, .wire = wire,
 				 .msglen = sizeof(struct saina_hdr) + wire * a->payload };
 	struct saina_flow flow;
@@ -96,9 +96,10 @@ static const unsigned int types[] = { SAINA_ELEM_INT32, SAINA_ELEM_FLOAT32, SAIN
 
 static void test_window(void **state)
 {
-	for (unsigned int i = 0; i < 6 * 3 * 13; i++) {
-		struct saina_job_attrs job = { .payload = payloads[i % 6],
-			.elem_type = types[i / 6 % 3], .pool = 1u << i / 18 };
+	for (unsigned int i = 0; i < 4 * 6 * 3 * 13; i++) {
+		unsigned int pool = 1u << i / 72;
+		struct saina_job_attrs job = { .payload = payloads[i % 6], .pool = pool,
+			.elem_type = types[i / 6 % 3], .segments = pool - pool / 4 * (i / 18 % 4) + !(i / 18 % 4) };
 		int need = (int)doc_buffers_need(&job, false);
 		uint32_t most = window(&job, 1 << 30);
 
@@ -111,7 +112,7 @@ static void test_window(void **state)
 /* Behind a port with XDP each result takes a page and an sk_buff. */
 static void test_xdp(void **state)
 {
-	struct saina_job_attrs job = { .payload = 352, .pool = 256 };
+	struct saina_job_attrs job = { .payload = 352, .pool = 256, .segments = 5000 };
 
 	assert_int_equal(doc_buffers_need(&job, true), 5 * 44 * 4608);
 	assert_int_equal(doc_buffers_need(&job, false), 6 * 69632);
@@ -128,8 +129,8 @@ static void test_xdp(void **state)
 static void host(int have, unsigned int mode, size_t jobs)
 {
 	struct saina_job_attrs job[2] = {
-		{ .name = "small", .payload = 64, .pool = 1 },
-		{ .name = "large", .payload = 352, .pool = 4096 },
+		{ .name = "small", .payload = 64, .pool = 1, .segments = 5000 },
+		{ .name = "large", .payload = 352, .pool = 4096, .segments = 5000 },
 	};
 	struct saina_port_attrs port[2] = { { .mode = SAINA_PORT_MODE_TC }, { .mode = mode } };
 	struct doc_state s = { .jobs = { .v = job, .n = jobs }, .ports = { .v = port, .n = mode ? 2 : 0 } };

@@ -25,6 +25,7 @@ static const struct saina_job_attrs default_job = {
 	.name = "a job with defaults",
 	.payload = 352,
 	.pool = 256,
+	.segments = ~0u,
 };
 
 unsigned long doc_buffers_need(const struct saina_job_attrs *job, bool xdp)
@@ -37,7 +38,7 @@ unsigned long doc_buffers_need(const struct saina_job_attrs *job, bool xdp)
 	batch = batch < job->pool ? batch : job->pool;
 	if (!batch)
 		return 0;
-	batches = job->pool / batch;
+	batches = job->segments <= job->pool ? (job->segments + batch - 1) / batch : job->pool / batch;
 	batches = batches < BATCHES_MAX ? batches : BATCHES_MAX;
 	bytes = batches > 1 ? (batches + 1) * BATCH_BYTES : BATCH_BYTES;
 	/* larger results reach XDP ports by the tc hook or the agent */

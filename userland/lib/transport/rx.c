@@ -68,7 +68,7 @@ int saina_flow_init(struct saina_flow *f, const struct saina_job *job, uint32_t 
 	f->ring = job->ring;
 	f->per_batch = job->per_batch;
 	f->batches = (f->segments - 1) / f->per_batch + 1;
-	max = (f->pool - 1) / f->per_batch + 1;
+	max = f->segments <= f->pool ? f->batches : f->pool / f->per_batch;
 	fixed = (window + f->per_batch - 1) / f->per_batch;
 	fixed = fixed < max ? fixed : max;
 	max = max < BATCHES_MAX ? max : BATCHES_MAX;
