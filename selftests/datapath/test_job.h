@@ -321,5 +321,6 @@ void defects_sfcd(void);
 void defects_serene(void);
 void defects_ps(void);
 void defects_arrivals(void);
+void defects_events(void);
 
 #endif /* SAINA_TEST_JOB_H */
