@@ -35,6 +35,7 @@ for name in types exact async ddp groups beside refuse skip sizes ddp_fails poli
 	run_case $name 4
 done
 run_case policy 4 policy fastest:k=3
+run_case policy_timeout 4 policy timeout:60s,kmin=2
 run_case steps 4 policy ssp:1
 run_case int16 4 type int16
 run_case smaller 3

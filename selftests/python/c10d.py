@@ -283,6 +283,11 @@ def case_policy():
     fails("policy: a job that does not wait for all", "saina policy set JOB bsp", init)
 
 
+def case_policy_timeout():
+    """A policy that waits for all, but not for ever: its first round is complete."""
+    fails("policy with a time-out: a job that does not always wait for all", "decides a round after 60000 ms", init)
+
+
 def case_int16():
     """Small differences of one tensor would be in the next one."""
     fails("int16: a job that adds what it rounds off to the next tensor", "all_reduce needs a job of int32", init)

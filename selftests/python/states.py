@@ -296,6 +296,10 @@ def case_mistakes():
     fails("mistakes: extra=scheduler", "extra=[scheduler]", lambda: new_state(BSP, extra=torch.optim.lr_scheduler.StepLR(opt, 3)))
     state = new_state(BSP)
     fails("mistakes: register() of a module", "not Sequential", lambda: state.register(ddp.module))
+    fails("mistakes: the model's state_dict()", "State.state_dict(), not OrderedDict of", lambda: state.load_state_dict(ddp.state_dict()))
+    without = DDP(net(0, 50))
+    without.register_comm_hook(None, saina.torch.allreduce_hook)
+    fails("mistakes: the hook without a State", "register_comm_hook(State(..), allreduce_hook), not NoneType", lambda: loss_of(without, 0).backward())
     fails("mistakes: step=optimizer.step()", "without parentheses", lambda: state.steps(3, step=opt.step()))
     for what, accumulate in (("", 1), (", with accumulate=3", 3)):
         fails(f"mistakes: the hook is not registered{what}", f"{accumulate} batches of steps() had no backward",

@@ -225,12 +225,17 @@ class Sums:
         try:
             call = self._new_round(Sum(torch.zeros(0), lambda: None, 0, "policy"), 0).wait(self._wait)
             self._worker.round_done()
-            parts = self._worker.info().parts
+            info = self._worker.info()
         except Error as e:
             raise SumError(f"all_reduce needs a policy that waits for all ranks (saina policy set JOB bsp): {e}") from None
-        if call.k < self.ranks or parts:
-            raise SumError(f"the policy of job {self.job} waits for {call.k} of {self.ranks} ranks, and all_reduce is the sum over all: "
-                           "saina policy set JOB bsp.  For this policy there is the hook saina.torch.allreduce_hook")
+        if info.timeout_ms:
+            rule = f"decides a round after {info.timeout_ms} ms without the ranks that are late"
+        elif call.k < self.ranks or info.parts:
+            rule = f"waits for {call.k} of {self.ranks} ranks"
+        else:
+            return
+        raise SumError(f"the policy of job {self.job} {rule}, and all_reduce is the sum over all: saina policy set JOB bsp.  "
+                       "For this policy there is the hook saina.torch.allreduce_hook")
 
     def close(self) -> None:
         """Leaves the job.  What is not over fails."""

@@ -166,7 +166,10 @@ class State(Recovery):
         return {"rounds": self._rounds}
 
     def load_state_dict(self, saved: Dict[str, int]) -> None:
-        """With the checkpoint of a model, before the first backward: steps() drops the batches of these steps."""
+        """With the checkpoint of a model, before the first backward: steps() drops the batches of these steps.
+        TypeError: @saved is not of state_dict()."""
+        if not isinstance(saved, dict) or not isinstance(saved.get("rounds"), int):
+            raise TypeError(f"load_state_dict() takes what came from State.state_dict(), not {type(saved).__name__} of something else")
         self._ahead += saved["rounds"] - self._rounds
         self._rounds = saved["rounds"]
 
@@ -537,4 +540,6 @@ def allreduce_hook(state: State, bucket: torch.distributed.GradBucket) -> torch.
     """For DistributedDataParallel.register_comm_hook(): reduces @bucket; the future is the mean over who was
     counted.  Gradients of float32, on the CPU or (untested) staged through pinned memory of the host.
     Raises TypeError, ValueError or Error, which end the backward with their sentence."""
+    if not isinstance(state, State):
+        raise TypeError(f"use register_comm_hook(State(..), allreduce_hook), not {type(state).__name__}: the state is of saina.torch")
     return state._bucket(bucket)
