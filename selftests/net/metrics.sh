@@ -187,7 +187,8 @@ check "the agent is killed" lab agent kill
 check "the agent starts where the socket of the last one is left" lab agent start --metrics "unix:$path"
 equal "unix socket: the agent answers" "200 OK" "$("$CLIENT" get "$path" | head -n 1)"
 expected_log="cannot listen at unix:$path: Address already in use"
-matches "unix socket: that of another agent is left alone" "cannot listen at unix:$path: Address already in use" \
+matches "unix socket: that of another agent is left alone" \
+	"cannot listen at unix:$path: Address already in use: another process has it; choose another one" \
 	"$(in_switch "$B/sainad" --bridge br0 --runtime-dir "$WORK/run2" --bpffs "$WORK/run2/bpf" --control "$WORK/c2" \
 		--address 127.0.0.1 --metrics "unix:$path" 2>&1)"
 check "the agent ends again" lab agent stop

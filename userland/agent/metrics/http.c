@@ -271,6 +271,19 @@ static int sources_add(struct metrics *m)
 	return ret ? ret : loop_add(l, &m->http, EPOLLIN);
 }
 
+/* What to do about an error of listen_at(). */
+static const char *advice(int err)
+{
+	switch (err) {
+	case -EADDRINUSE:
+		return ": another process has it; choose another one (--metrics)";
+	case -EADDRNOTAVAIL:
+		return ": no interface here has this address";
+	default:
+		return "";
+	}
+}
+
 int metrics_init(struct agent *a)
 {
 	const char *where = a->cfg.metrics;
@@ -307,7 +320,7 @@ int metrics_init(struct agent *a)
 		 m->path[0] ? "" : "/metrics");
 	return 0;
 err:
-	log_error("metrics: cannot listen at %s: %s", where, strerror(-ret));
+	log_error("metrics: cannot listen at %s: %s%s", where, strerror(-ret), advice(ret));
 	metrics_uninit(a);
 	return ret;
 }
