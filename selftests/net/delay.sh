@@ -21,8 +21,9 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# An emulated processor may answer a probe too late; a later probe corrects the result.
-[ "$SLOW" = 1 ] || expected_log="gets no redirected frames"
+# An emulated processor may answer a probe too late; a later probe corrects the result.  On a busy host it may stand
+# still for seconds.
+[ "$SLOW" = 1 ] || expected_log="gets no redirected frames|sends gradients, but none has arrived by port p[0-7] for [5-9] s"
 
 # 1. Eight workers, with delays and losses at five ports
 lab_up --workers 8
