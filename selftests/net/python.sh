@@ -104,5 +104,7 @@ kill -INT "${worker_pids[@]}"
 for i in 0 1 2; do
 	check "$with join: Ctrl-C ends the waiting of worker $i" slowwait 30 grep -q KeyboardInterrupt "$WORK/$i.err"
 done
+equal "$with join: workers that Ctrl-C ends have left the job" "left left left" \
+	"$(saina_jq worker show log '[.[] | select(.state != "none") | .state] | join(" ")')"
 
 finished

@@ -97,8 +97,10 @@ check "waits: it says so again" slowwait 60 again
 kill -TERM "${worker_pids[0]}" "${worker_pids[2]}"
 for i in 0 2; do
 	worker_reap $i
-	equal "waits: SIGTERM ends worker $i, which has not joined" 3 "$status"
+	equal "waits: SIGTERM ends worker $i, whose job does not run yet" 3 "$status"
 done
+equal "waits: both have left the job, for which they would be alive for a minute" "left left" \
+	"$(saina_jq worker show crowd '[.[] | select(.state != "none") | .state] | join(" ")')"
 saina job del crowd
 
 job round workers 2 elements 1000 dead 60000

@@ -37,6 +37,9 @@ static void test_refusals(void **state)
 	o.elements = N + 1;
 	refused(a, o, -EMSGSIZE, "1000 elements");
 	o.elements = 0;
+	o.cancel = &(const int){ 1 };
+	refused(a, o, -ECANCELED, "cancelled");
+	o.cancel = NULL;
 	o.worker = 5;
 	refused(a, o, -EUSERS, "full");
 	o.worker = 64;

@@ -15,6 +15,7 @@
 #define SILENCE_MS   60000
 #define LEAVE_MS     300 /* or 4 round trips, where those are longer */
 #define LEAVE_MS_MAX 2000
+#define CANCEL_MS    50 /* between looks at opts.cancel */
 
 /* Without a token in the options: from a file, or the environment. */
 static int find_token(struct saina *s, char *buf, int size)
@@ -171,6 +172,59 @@ static void stop_thread(struct saina *s)
 	s->started = false;
 }
 
+/* How long LEAVE is repeated, in nanoseconds. */
+static uint64_t leave_ns(const struct saina *s)
+{
+	uint64_t ns = 4 * s->round.flow.cwnd.srtt;
+
+	if (ns < LEAVE_MS * MSEC)
+		return LEAVE_MS * MSEC;
+	return ns < LEAVE_MS_MAX * MSEC ? ns : LEAVE_MS_MAX * MSEC;
+}
+
+/* Locked.  Waits for s->cond, until the time @end at most.  False: it is over. */
+static bool cond_wait_for(struct saina *s, uint64_t end)
+{
+	struct timespec until = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
+
+	return !pthread_cond_timedwait(&s->cond, &s->lock, &until);
+}
+
+/* Locked.  Leaves the job, and waits until the agent knows it, but not for long. */
+static void leave_job(struct saina *s)
+{
+	uint64_t end;
+
+	saina_session_leave(&s->session, saina_now());
+	saina_wake(s);
+	end = saina_now() + leave_ns(s);
+	while (!s->session.gone && s->session.phase == PHASE_LEAVING)
+		if (!cond_wait_for(s, end))
+			break;
+}
+
+/* Locked.  The library's thread ends this wait at a time-out. */
+static void wait_until_runs(struct saina *s)
+{
+	const int *cancel = s->opts.cancel;
+	struct saina_session *j = &s->session;
+
+	while (j->phase != PHASE_RUNNING && j->phase != PHASE_FAILED) {
+		if (!cancel) {
+			pthread_cond_wait(&s->cond, &s->lock);
+			continue;
+		}
+		if (__atomic_load_n(cancel, __ATOMIC_RELAXED)) {
+			/* before that the agent has no such worker */
+			if (j->phase > PHASE_JOINING)
+				leave_job(s);
+			saina_session_fail(j, -ECANCELED, "cancelled before the job ran");
+			return;
+		}
+		cond_wait_for(s, saina_now() + CANCEL_MS * MSEC);
+	}
+}
+
 /**
  * saina_open() - join a job as a worker, and wait until it runs
  * @sp: out, the handle
@@ -188,6 +242,7 @@ static void stop_thread(struct saina *s)
  *	-ENETUNREACH	no route, or not by a port of the aggregator's bridge
  *	-EPROTONOSUPPORT the aggregator speaks another version
  *	-ETIMEDOUT	no answer, or not all workers came
+ *	-ECANCELED	opts->cancel was set
  *	-ENOMEM, -errno	of the system
  */
 int saina_open(struct saina **sp, const struct saina_opts *opts)
@@ -227,10 +282,9 @@ int saina_open(struct saina **sp, const struct saina_opts *opts)
 	if (ret)
 		goto free;
 
-	/* The library's thread ends this wait at a time-out. */
 	pthread_mutex_lock(&s->lock);
-	while (j->phase != PHASE_RUNNING && j->phase != PHASE_FAILED)
-		pthread_cond_wait(&s->cond, &s->lock);
+	wait_until_runs(s);
+	s->opts.cancel = NULL;
 	ret = saina_unlock(s, saina_session_error(s));
 	if (ret)
 		goto stop;
@@ -244,16 +298,6 @@ free:
 	return ret;
 }
 
-/* How long LEAVE is repeated, in nanoseconds. */
-static uint64_t leave_ns(const struct saina *s)
-{
-	uint64_t ns = 4 * s->round.flow.cwnd.srtt;
-
-	if (ns < LEAVE_MS * MSEC)
-		return LEAVE_MS * MSEC;
-	return ns < LEAVE_MS_MAX * MSEC ? ns : LEAVE_MS_MAX * MSEC;
-}
-
 /**
  * saina_close() - leave the job and free the handle
  *
@@ -264,22 +308,12 @@ static uint64_t leave_ns(const struct saina *s)
  */
 int saina_close(struct saina *s)
 {
-	struct timespec until;
-	uint64_t end;
-
 	if (!s)
 		return -EINVAL;
 	if (getpid() != s->pid)
 		goto free;
 	pthread_mutex_lock(&s->lock);
-	saina_session_leave(&s->session, saina_now());
-	saina_wake(s);
-	end = saina_now() + leave_ns(s);
-	until.tv_sec = end / 1000000000;
-	until.tv_nsec = end % 1000000000;
-	while (!s->session.gone && s->session.phase == PHASE_LEAVING)
-		if (pthread_cond_timedwait(&s->cond, &s->lock, &until))
-			break;
+	leave_job(s);
 	pthread_mutex_unlock(&s->lock);
 	stop_thread(s);
 free:

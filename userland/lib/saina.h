@@ -77,6 +77,8 @@ enum saina_result_op {
  * @workers: how many workers the job must have, 0 = as many as it has
  * @share: path of the agent's socket for workers on its own host, whose gradients then go by
  *	shared memory where the job's operator allows it; NULL: $SAINA_SHARE, else none
+ * @cancel: once another thread has set it to another value than 0, saina_open() leaves the job and
+ *	returns -ECANCELED within a fraction of a second; NULL: it cannot be ended
  */
 struct saina_opts {
 	size_t		size;
@@ -98,6 +100,7 @@ struct saina_opts {
 	const char	*job_name;
 	unsigned int	workers;
 	const char	*share;
+	const int	*cancel;
 };
 
 /**

@@ -6,10 +6,12 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include "monotonic.h"
 #include "stop/stop.h"
 
 #define POLL_MS 100	/* between two checks for a signal */
+#define CANCEL_S 3 /* until saina_open() has left the job; it takes at most 2 */
 
 static volatile sig_atomic_t asked;
 static sem_t event;	/* a signal has come, or saina_open() has returned */
@@ -38,7 +40,7 @@ bool stop_asked(void)
 struct opener {
 	struct saina_opts o;
 	struct saina *s;
-	int ret;
+	int ret, cancel;
 	char text[256];
 };
 
@@ -57,11 +59,13 @@ static void *open_it(void *arg)
 int stop_open(struct saina **s, const struct saina_opts *o, char *text, size_t size)
 {
 	struct opener *p = calloc(1, sizeof(*p));
+	struct timespec until;
 	pthread_t t;
 	int ret = p ? 0 : ENOMEM;
 
 	if (p) {
 		p->o = *o;
+		p->o.cancel = &p->cancel;
 		ret = pthread_create(&t, NULL, open_it, p);
 	}
 	if (ret) {
@@ -72,7 +76,12 @@ int stop_open(struct saina **s, const struct saina_opts *o, char *text, size_t s
 	while (sem_wait(&event) && errno == EINTR)
 		;
 	if (asked) {
-		/* the thread ends with the process */
+		/* It leaves the job.  A look-up of a host name ends with the process. */
+		__atomic_store_n(&p->cancel, 1, __ATOMIC_RELAXED);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += CANCEL_S;
+		while (sem_timedwait(&event, &until) && errno == EINTR)
+			;
 		pthread_detach(t);
 		snprintf(text, size, "ended by a signal before the job ran");
 		return -EINTR;

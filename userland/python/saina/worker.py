@@ -25,6 +25,9 @@ _OPS = {"sum": lib.SAINA_SUM, "mean": lib.SAINA_MEAN, "once": lib.SAINA_SUM_ONCE
 #: Milliseconds between checks for a signal (Ctrl-C) while a thread waits.
 _POLL_MS = 200
 
+#: Seconds until a join that was cancelled has left the job; libsaina takes at most 2.
+_CANCEL_S = 3
+
 
 class Info(NamedTuple):
     """The job as this worker sees it; see struct saina_job_info in saina.h."""
@@ -493,13 +496,13 @@ def _log(call: Callable[[str], Any]) -> Any:
 def _open(opts: Any) -> Any:
     """saina_open() in a thread: it may wait for the other workers, and Ctrl-C must interrupt it."""
     answers: queue.SimpleQueue = queue.SimpleQueue()
-    given_up = threading.Event()
+    opts.cancel = cancel = ffi.new("int *")
 
     def run() -> None:
         h = ffi.new("struct saina **")
         ret = lib.saina_open(h, opts)
         why = text(lib.saina_strerror(ffi.NULL, ret)) if ret else ""
-        if given_up.is_set() and not ret:
+        if cancel[0] and not ret:
             lib.saina_close(h[0])
         answers.put((ret, why, h[0]))
 
@@ -512,7 +515,12 @@ def _open(opts: Any) -> Any:
             except queue.Empty:
                 pass
     except BaseException:
-        given_up.set()
+        # It leaves the job, so that a next join() finds the place free.  A look-up of a host name cannot be cancelled.
+        cancel[0] = 1
+        try:
+            answers.get(timeout=_CANCEL_S)
+        except queue.Empty:
+            pass
         raise
     if ret:
         raise Error(ret, why)
