@@ -256,6 +256,14 @@ equal "completion: offers no setting of a policy twice" "timeout:10ms,lead=none,
 equal "completion: offers no lead for a policy that waits for all" "" "$(complete_line policy set alpha bsp,le)"
 equal "completion: offers auto for elements" "auto" "$(complete_line job add new elements '')"
 
+# A job whose messages do not fit the ports.
+output=$(saina job add wide elements 1000 workers 2 payload 1024 2>&1 >/dev/null)
+matches "job add: it warns of messages that are larger than the MTU of the ports" \
+	'warning: messages of job wide take 4172 bytes, and [0-9]+ of [0-9]+ ports have a smaller MTU .*: 1500.* or make the job anew' "$output"
+saina job del wide
+equal "job add: it warns of no messages that fit" "" "$(saina job add narrow elements 1000 workers 2 payload 352 2>&1 >/dev/null)"
+saina job del narrow
+
 # A job that is too large: the refusal's command fits.
 saina limits set memory-job 10M
 output=$(saina job add large elements 1000000 workers 2 2>&1)

@@ -10,11 +10,11 @@
 #include "monotonic.h"
 #include "stop/stop.h"
 
-#define POLL_MS 100	/* between two checks for a signal */
-#define CANCEL_S 3 /* until saina_open() has left the job; it takes at most 2 */
+#define POLL_MS	 100 /* between two checks for a signal */
+#define CANCEL_S 3   /* until saina_open() has left the job; it takes at most 2 */
 
 static volatile sig_atomic_t asked;
-static sem_t event;	/* a signal has come, or saina_open() has returned */
+static sem_t event; /* a signal has come, or saina_open() has returned */
 
 static void on_signal(int sig)
 {
@@ -24,7 +24,7 @@ static void on_signal(int sig)
 
 void stop_catch(void)
 {
-	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
 
 	sem_init(&event, 0, 0);
 	sigaction(SIGTERM, &sa, NULL);
@@ -101,7 +101,7 @@ struct idle {
 
 static bool idle_too_long(struct idle *p, struct saina *s, unsigned int ms)
 {
-	struct saina_stats st = { .size = sizeof(st) };
+	struct saina_stats st = {.size = sizeof(st)};
 
 	if (!asked)
 		return false;
@@ -114,7 +114,7 @@ static bool idle_too_long(struct idle *p, struct saina *s, unsigned int ms)
 
 int stop_wait(struct saina *s, struct saina_req *req, struct saina_call *call, unsigned int ms)
 {
-	struct idle p = { 0 };
+	struct idle p = {0};
 
 	while (!saina_poll(s, req, POLL_MS))
 		if (idle_too_long(&p, s, ms))
@@ -124,7 +124,7 @@ int stop_wait(struct saina *s, struct saina_req *req, struct saina_call *call, u
 
 int stop_read(struct saina *s, struct saina_step *step, unsigned int ms)
 {
-	struct idle p = { 0 };
+	struct idle p = {0};
 	int ret;
 
 	/* saina_decided() fails once the session has ended */
