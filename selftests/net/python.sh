@@ -17,7 +17,7 @@
 with=${1-numpy}
 # A root that is late for a broadcast: the others go on without it, and it skips what it missed; a
 # worker whose round has more buckets than that of the others.
-expected_log='job (broadcast|broadcast_first|buckets|agree): worker [0-9]+ asked for round [0-9]+, which is gone'
+expected_log='job (broadcast|broadcast_late|broadcast_first|buckets|agree): worker [0-9]+ asked for round [0-9]+, which is gone'
 
 lab_up --workers 4
 
@@ -40,6 +40,7 @@ run_case reduce
 equal "$with reduce: all have the same float32 mean, to the last bit" 1 \
 	"$(sed -n 's/^digest //p' "$WORK"/*.py.out | sort -u | wc -l)"
 run_case broadcast policy fastest:k=3
+run_case broadcast_late policy fastest:k=3,lead=none
 run_case broadcast_first policy fastest:k=3
 equal "$with broadcast_first: all end the broadcast of a worker that has left in the same round" 1 \
 	"$(sort -u "$WORK"/round-[123] | wc -l)"

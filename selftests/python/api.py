@@ -108,6 +108,25 @@ def let_go_first(w, late):
         time.sleep(0.01)
 
 
+def case_broadcast_late(w):
+    """k = 3, lead=none: worker 3 begins when the results of the broadcast are gone."""
+    x = numpy.full(100, RANK, numpy.int32)
+    if RANK == 3:
+        while w.info().next_round < 4 * w.info().ring:
+            time.sleep(0.05)
+        try:
+            w.broadcast(x, 0)
+            point(False, "broadcast: results that are gone are an error")
+        except saina.Error as e:
+            point(e.errno == errno.ESTALE and "too late for the broadcast of worker 0" in str(e) and "set_round()" in str(e),
+                  "broadcast: results that are gone are an error", str(e))
+        return
+    w.broadcast(x, 0)
+    while w.info().round < 5 * w.info().ring:
+        w.allreduce(numpy.ones(100, numpy.int32))
+    point(not x.any(), "broadcast: the others have the values of worker 0 without the one that is late")
+
+
 def case_broadcast_first(w):
     """k = 3: a broadcast, as before training."""
     if RANK == 1:

@@ -24,10 +24,10 @@ net = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.Tanh(), torch.nn.Lin
 teacher = torch.randn(32, 1)
 
 model = DistributedDataParallel(net)
-state = saina.torch.State()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+state = saina.torch.State(model, optimizer)
 model.register_comm_hook(state, saina.torch.allreduce_hook)
 
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 g = torch.Generator().manual_seed(100 + rank)		# each rank has data of its own
 
 

@@ -230,8 +230,10 @@ int saina_io_open(struct saina_io *io, const char *aggregator, const char *inter
 	if (!interface) {
 		ret = find_local(io);
 		if (ret)
-			return set_error(io, ret, "no route to the aggregator %s: %s", io->address,
-					 strerror(-ret));
+			return set_error(io, ret,
+					 "no route to the aggregator %s: %s; is it the address of "
+					 "sainad's bridge, and this host attached to it?",
+					 io->address, strerror(-ret));
 	}
 	ret = find_interface(io, interface);
 	if (ret && interface)

@@ -261,8 +261,10 @@ static bool adopt_job(struct saina_session *j, const struct saina_hdr *h,
 	job->per_batch = saina_job_per_batch(job->msglen, job->pool);
 	if (j->workers && j->workers != job->workers) {
 		err = -EINVAL;
-		snprintf(text, sizeof(text), "job %u has %u workers, there are %u here", job->id,
-			 job->workers, j->workers);
+		snprintf(text, sizeof(text),
+			 "job %u has %u workers, there are %u here: start as many, or make the job "
+			 "with workers %u",
+			 job->id, job->workers, j->workers, j->workers);
 	} else if (!SAINA_ELEM_IS_INT(w->elem) && w->elem != SAINA_ELEM_FLOAT32 &&
 		   w->elem != SAINA_ELEM_BFLOAT16) {
 		err = -EOPNOTSUPP;

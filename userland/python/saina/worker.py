@@ -358,8 +358,8 @@ class Worker:
         segment.  Residuals stay as they are.  Not possible in jobs of float32, bfloat16 and int16, and with policies that
         have steps (ssp, asp, grouped).
         Raises TypeError or ValueError for what has no bytes to copy, and Error; ECONNABORTED, at all workers in the same
-        round, if @root is not in the job; ESTALE at a worker that came so late (lead=none) that results are gone: set_round()
-        to the round of the others, and their copy.
+        round, if @root is not in the job; ESTALE at a worker that came so late (lead=none) that results are gone: it copies
+        the values from another one by itself, and set_round() to its round.
         """
         data, put = content(x)
         words = numpy.frombuffer(data + bytes(-len(data) % 4), numpy.int32).copy()
@@ -397,8 +397,13 @@ class Worker:
                 if e.errno == errno.ENODATA:
                     raise Error(errno.EINVAL, "the policy has steps (ssp, asp, grouped), and a broadcast needs rounds (`saina job set JOB "
                                               "policy bsp')") from e
-                if not mine or e.errno != errno.ESTALE:
+                if e.errno != errno.ESTALE:
                     raise
+                if not mine:
+                    raise Error(errno.ESTALE, f"this worker ({info.worker}) came too late for the broadcast of worker {root}: its results are "
+                                              "gone.  Copy the values from a worker that has them and set_round() to its round, or join "
+                                              "again with all workers; under a policy with a lead (`lead=N' instead of `lead=none') the "
+                                              "others wait") from e
                 # The others waited so long that results were dropped, which only they need.
                 self.set_round(max(self.info().next_round, self.info().round))
                 continue
@@ -582,6 +587,8 @@ def join(aggregator: Optional[str] = None, job: Union[int, str, None] = None, wo
     if not o.aggregator:
         raise Error(errno.EINVAL, "say where the aggregator is: aggregator=, or SAINA_AGGREGATOR=ADDRESS[:PORT] "
                                   "in the environment")
+    if isinstance(job, str) and job.isdigit():
+        job = int(job)      # as in the environment
     if job is not None:
         o.job, o.job_name = (0, string(job)) if isinstance(job, str) else (job, ffi.NULL)
     if worker is not None:
