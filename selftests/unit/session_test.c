@@ -378,7 +378,7 @@ static void test_start_timeout(void **state)
 	assert_non_null(strstr(j.notes.text, "1 of 3 are here"));
 	assert_int_equal(sent[SAINA_MSG_LEAVE], 0);
 	pass(600);
-	failed(-ETIMEDOUT, "1 of 3 are there");
+	failed(-ETIMEDOUT, "1 of 3 are here; ranks 0, 1 are missing");
 	assert_int_equal(sent[SAINA_MSG_LEAVE], 1);
 }
 

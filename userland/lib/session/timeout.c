@@ -147,9 +147,11 @@ bool saina_session_timed_out(struct saina_session *j, uint64_t now)
 	}
 	if ((j->phase == PHASE_FORMING || j->phase == PHASE_CONFIRMING) && !j->again &&
 	    j->start_ms > 0 && now > j->admitted_ns + j->start_ms * MSEC) {
-		snprintf(text, sizeof(text),
-			 "job %u still waits for workers after %d ms: %d of %u are there",
-			 j->job.id, j->start_ms, __builtin_popcountll(j->active), j->job.workers);
+		char missing[sizeof(text) - 80];
+
+		saina_session_missing(j, missing, sizeof(missing));
+		snprintf(text, sizeof(text), "job %u still waits for its workers after %d ms: %s",
+			 j->job.id, j->start_ms, missing);
 		/* LEAVE, so that the place in the job is free at once */
 		saina_session_abort(j, -ETIMEDOUT, text);
 		return true;

@@ -14,6 +14,8 @@ void saina_session_send_errors(struct saina_session *j, int err, int ctrl_err, u
 bool saina_session_timed_out(struct saina_session *j, uint64_t now);
 /* Notes why results come by the agent, as far as that can be seen from here. */
 void saina_session_explain_slow(struct saina_session *j);
+/* Writes how many workers are here, and which are missing; "": none is. */
+void saina_session_missing(const struct saina_session *j, char *text, size_t size);
 /* Writes the sentence for messages that do not fit the interface's MTU. */
 void saina_session_explain_mtu(const struct saina_session *j, char *text, size_t size);
 

@@ -209,7 +209,13 @@ class State(Recovery):
             except Error as e:
                 if e.errno != errno.EMSGSIZE:
                     raise
-                self._worker = join(elements=numel, **how)
+                try:
+                    self._worker = join(elements=numel, **how)
+                except Error as e:
+                    if e.errno != errno.EMSGSIZE:
+                        raise
+                    raise Error(e.errno, f"{e.strerror}.  This model has {numel} parameters: its job must have as many elements, or `elements "
+                                         "auto'") from None
             register(self, membership.found(self._worker.info()))
         except BaseException:
             self.close()
