@@ -82,8 +82,9 @@ uint64_t saina_shm_run(struct saina_shm *s, const struct saina_job *job, uint64_
 	close_socket(s);
 	s->tries++;
 	s->fd = send_request(s, job);
-	snprintf(s->why, sizeof(s->why), "%s: %s", s->path,
-		 s->fd < 0 ? strerror(errno) : "no answer");
+	snprintf(s->why, sizeof(s->why),
+		 "%s: %s; SAINA_SHARE has to be the agent's socket \"share\", mounted into this container",
+		 s->path, s->fd < 0 ? strerror(errno) : "no answer");
 	return s->again_ns;
 }
 
