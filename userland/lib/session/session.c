@@ -143,28 +143,6 @@ static uint64_t probing_ns(const struct saina_session *j)
 	return j->gro ? PROBING_NS : SAINA_SESSION_PROBES * PROBE_NS;
 }
 
-void saina_session_missing(const struct saina_session *j, char *text, size_t size)
-{
-	uint64_t missing =
-		(j->job.workers < 64 ? (1ull << j->job.workers) - 1 : ~0ull) & ~j->active;
-	bool one = !(missing & (missing - 1));
-	char ranks[200];
-	size_t len = 0;
-
-	*text = 0;
-	for (int w = 0; missing >> w && len < sizeof(ranks); w++) {
-		if (missing >> w & 1)
-			len += snprintf(ranks + len, sizeof(ranks) - len, "%s%d", len ? ", " : "",
-					w);
-		if (w == 63)
-			break;
-	}
-	if (missing)
-		snprintf(text, size, "%d of %u are here; rank%s %s %s missing",
-			 __builtin_popcountll(j->active), j->job.workers, one ? "" : "s", ranks,
-			 one ? "is" : "are");
-}
-
 /* Says which workers a job that does not run yet waits for. */
 static void note_missing(struct saina_session *j)
 {

@@ -106,6 +106,28 @@ static const char *explain_silence(const struct saina_session *j, char *text, si
 	return text;
 }
 
+void saina_session_missing(const struct saina_session *j, char *text, size_t size)
+{
+	uint64_t missing =
+		(j->job.workers < 64 ? (1ull << j->job.workers) - 1 : ~0ull) & ~j->active;
+	bool one = !(missing & (missing - 1));
+	char ranks[200];
+	size_t len = 0;
+
+	*text = 0;
+	for (int w = 0; missing >> w && len < sizeof(ranks); w++) {
+		if (missing >> w & 1)
+			len += snprintf(ranks + len, sizeof(ranks) - len, "%s%d", len ? ", " : "",
+					w);
+		if (w == 63)
+			break;
+	}
+	if (missing)
+		snprintf(text, size, "%d of %u are here; rank%s %s %s missing",
+			 __builtin_popcountll(j->active), j->job.workers, one ? "" : "s", ranks,
+			 one ? "is" : "are");
+}
+
 /* Fails if the kernel has refused to send for too long. */
 static bool cannot_send(struct saina_session *j, uint64_t now)
 {
