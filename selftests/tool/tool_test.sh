@@ -259,7 +259,7 @@ equal "completion: offers auto for elements" "auto" "$(complete_line job add new
 # A job whose messages do not fit the ports.
 output=$(saina job add wide elements 1000 workers 2 payload 1024 2>&1 >/dev/null)
 matches "job add: it warns of messages that are larger than the MTU of the ports" \
-	'warning: messages of job wide take 4172 bytes, and [0-9]+ of [0-9]+ ports have a smaller MTU .*: 1500.* or make the job anew' "$output"
+	'warning: messages of job wide take 4172 bytes, and [0-9]+ of [0-9]+ ports have a smaller MTU .*: 1500.* or delete the job' "$output"
 saina job del wide
 equal "job add: it warns of no messages that fit" "" "$(saina job add narrow elements 1000 workers 2 payload 352 2>&1 >/dev/null)"
 saina job del narrow

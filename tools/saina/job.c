@@ -248,7 +248,7 @@ static void warn_of_mtu(const struct tool *t, const struct saina_job_attrs *job)
 	if (first)
 		fprintf(stderr, "saina: warning: messages of job %s take %u bytes, and %u of %zu ports have a smaller MTU "
 			"(%s: %u): workers there cannot join by messages.  Raise it (ip link set %s mtu %u, and the same at its other end), "
-			"or make the job anew with a smaller payload\n",
+			"or delete the job and add it with a smaller payload\n",
 			job->name, need, small, ports.n, first->ifname, (unsigned int)first->mtu, first->ifname, need);
 	rpc_list_free(&ports);
 	saina_ctl_close(agent);
