@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Check of a frame's metadata: where the kernel writes a checksum when the frame leaves, and
- * how it cuts a super-packet.  A sender with a packet socket or a tap chooses both.
+ * how it cuts a GSO batch.  A sender with a packet socket or a tap chooses both.
  * Documentation/datapath.rst section 10.1.
  */
 #ifndef SAINA_CHECK_SKB_BPF_H
@@ -41,7 +41,7 @@ enum skb_state {
  * check_skb() - does a reply in this frame leave with the bytes that are written to it?
  * @skb: has Ethernet, IPv4 and UDP headers, nothing between
  *
- * True if no other checksum will be finished, and a super-packet will be cut into UDP
+ * True if no other checksum will be finished, and a GSO batch will be cut into UDP
  * datagrams.
  *
  * Return: enum skb_state

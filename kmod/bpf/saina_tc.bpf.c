@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The tc program on the ports of the bridge, clsact or tcx, ingress: many messages in a
- * super-packet (UDP_SEGMENT), each checked by itself and replaced by its reply.
+ * GSO batch (UDP_SEGMENT), each checked by itself and replaced by its reply.
  * Documentation/datapath.rst section 10.  The path of a gradient: parse, check, dispatch, slot
  * (round, sfcd), reply, gso.
  */
@@ -31,7 +31,7 @@ static __always_inline __u32 data_check(struct __sk_buff *skb, const void *head,
 	if (udp_len < sizeof(struct udphdr) + sizeof(struct saina_hdr) || udp_len != ip_len - 20 ||
 	    skb->len < ETH_HLEN + ip_len)
 		return SAINA_C_TRUNCATED;
-	/* all of a super-packet is cut into datagrams, not only what the lengths say */
+	/* all of a GSO batch is cut into datagrams, not only what the lengths say */
 	if (skb->gso_size && skb->len != ETH_HLEN + ip_len)
 		return SAINA_C_FRAGMENT;
 	*state = check_skb(skb);
@@ -183,7 +183,7 @@ int saina_tc(struct __sk_buff *skb)
 	return TC_ACT_SHOT;
 }
 
-/* Egress of ports with loss: drops a reply, or a super-packet of them. */
+/* Egress of ports with loss: drops a reply, or a GSO batch of them. */
 SEC("tc")
 int saina_tc_out(struct __sk_buff *skb)
 {

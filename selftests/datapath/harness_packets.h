@@ -12,7 +12,7 @@
  * The frame may come in by any of r->port[].
  */
 bool harness_packet(struct harness *r, const uint8_t *frame, unsigned int len, unsigned int ifindex);
-/* By the tc hook: a GSO super-packet of messages of @size bytes, the last one may be shorter. */
+/* By the tc hook: a GSO batch of messages of @size bytes, the last one may be shorter. */
 bool harness_batch(struct harness *r, const uint8_t *frame, unsigned int len, unsigned int size,
 		   unsigned int ifindex);
 

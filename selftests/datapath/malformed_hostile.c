@@ -270,8 +270,8 @@ static void bad_bits(struct bad *b)
 		b->f[rng_range(b->r, 0, FRAME_PAYLOAD - 1)] ^= 1 << rng_below(b->r, 8);
 }
 
-/* A super-packet: messages of any size, or a result behind its datagram. */
-static void bad_super(struct bad *b)
+/* A GSO batch: messages of any size, or a result behind its datagram. */
+static void bad_gso(struct bad *b)
 {
 	unsigned int n = b->s->len - FRAME_HDR;
 
@@ -300,7 +300,7 @@ static const struct {
 	{ "exponent", bad_exponent }, { "fragment", bad_fragment }, { "from us", bad_from_us },
 	{ "to the group", bad_to_group }, { "control", bad_control }, { "bits", bad_bits },
 	{ "tag", bad_tag }, { "options", bad_options }, { "hidden", bad_hidden },
-	{ "control from elsewhere", bad_control_place }, { "super-packet", bad_super },
+	{ "control from elsewhere", bad_control_place }, { "GSO batch", bad_gso },
 };
 
 /*

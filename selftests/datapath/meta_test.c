@@ -112,7 +112,7 @@ static void check_out_frame(const struct virtio_net_hdr *vnet, const uint8_t *f,
 	    frame_sum(f + FRAME_UDP, udp_len, frame_sum(f + FRAME_IP + 12, 8, 17 + udp_len)) != 0xffff)
 		return wrong("a wrong UDP checksum, frame of bytes:", len);
 	if (vnet->gso_type != VIRTIO_NET_HDR_GSO_NONE && vnet->gso_type != VIRTIO_NET_HDR_GSO_UDP_L4)
-		return wrong("a super-packet of type", vnet->gso_type);
+		return wrong("a GSO batch of type", vnet->gso_type);
 	size = vnet->gso_type ? vnet->gso_size : udp_len - 8;
 	for (unsigned int at = FRAME_HDR; at < len; at += size)
 		check_out_message(f + at, len - at < size ? len - at : size);
@@ -127,7 +127,7 @@ static void check_out(int ms)
 
 	while (poll(&p, 1, ms) > 0) {
 		n = recv(out, buf, sizeof(buf), MSG_DONTWAIT);
-		/* EINVAL: a super-packet of UDP that this kernel has no name for (6.1) */
+		/* EINVAL: a GSO batch of UDP that this kernel has no name for (6.1) */
 		if (n >= (ssize_t)VNET)
 			check_out_frame((void *)buf, buf + VNET, n - VNET);
 		ms = 0;
@@ -225,7 +225,7 @@ static void test_cases(const char *port, bool countable)
 	super = send_frame_out();
 	check_out(200);
 	if (!super)
-		tap_note("this kernel takes no super-packets of UDP from a tap (6.1)");
+		tap_note("this kernel takes no GSO batches of UDP from a tap (6.1)");
 	ok = !super || !countable || seen.results == SEGMENTS;
 	good(1);
 	ok &= send_frame_out();
@@ -241,7 +241,7 @@ static void test_cases(const char *port, bool countable)
 	taken += send_frame_out();
 	check_out(200);
 	verdict(taken == (super ? 2 : 0) && fragments() == before + taken && !seen.frames, port,
-		"a super-packet that goes on behind its datagram does not come out");
+		"a GSO batch that goes on behind its datagram does not come out");
 
 	begin();
 	before += taken;
@@ -278,7 +278,7 @@ static void test_cases(const char *port, bool countable)
 	}
 	check_out(200);
 	verdict(fragments() == before + taken && !seen.frames, port,
-		"super-packets of TCP, of UFO and of tunnels do not come out");
+		"GSO batches of TCP, of UFO and of tunnels do not come out");
 }
 
 static void corrupt(void)
@@ -393,7 +393,7 @@ int main(int argc, char **argv)
 	if (bpf_map_update_elem(fanout_ifb, &job, &harness.port[1], BPF_ANY))
 		tap_bail("saina_fanout_ifb: %m");
 	close(fanout_ifb);
-	/* 6.1 does not hand a super-packet of UDP to a packet socket with these headers */
+	/* 6.1 does not hand a GSO batch of UDP to a packet socket with these headers */
 	test_cases("on", false);
 	test_random("on", frames);
 	offload_off();

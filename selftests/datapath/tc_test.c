@@ -292,7 +292,7 @@ static void test_checksums(void)
 	more(&j, SAINA_MSG_PULL, 0, 0, 1, 0, MESSAGE);
 	run_as(0x1234);
 	ok &= redirected() && frame_get16(harness.got + FRAME_UDP + 6) == pseudo(harness.got);
-	job_verdict(&j, ok, "tc: the UDP checksums of a super-packet are prepared for its segmentation");
+	job_verdict(&j, ok, "tc: the UDP checksums of a GSO batch are prepared for its segmentation");
 	begin(0);
 	grad(&j, 0, 0, 2, 5);
 	run_as(0x1234);
@@ -334,7 +334,7 @@ static void test_behind(void)
 	}
 	ok = !redirected() && !job_counter(&j, 0, SAINA_C_STORED) &&
 	     harness.o.gcount.c[SAINA_C_FRAGMENT] == before + 3 && harness_check_global(&harness);
-	job_verdict(&j, ok, "tc: a super-packet that goes on where its datagram ends is dropped");
+	job_verdict(&j, ok, "tc: a GSO batch that goes on where its datagram ends is dropped");
 	begin(0);
 	grad(&j, 0, 0, 0, 5);
 	more(&j, SAINA_MSG_RESULT, 0, 0, 1, 666, MESSAGE);
@@ -360,7 +360,7 @@ static void test_control(void)
 	run();
 	job_verdict(&j, harness.want.verdict == ORACLE_DROP && harness_check_global(&harness) &&
 			harness.o.gcount.c[SAINA_C_FRAGMENT] == before + 1,
-		    "tc: a super-packet of control messages is dropped, for only its first one would be checked");
+		    "tc: a GSO batch of control messages is dropped, for only its first one would be checked");
 }
 
 static void test_no_outlet(void)

@@ -158,7 +158,7 @@ whatever_the_hook tc "tc"
 equal "tc: workers send from no port of the protocol" 48867 \
 	"$(awk -F'\t' '$3 ~ /^1(,|$)/ { print $10 }' "$WORK/tc-ports.txt" | sort -u | xargs)"
 check "tc: a worker sees the results" all_of "tc-worker" $RESULT $MESSAGES
-check "tc: gradients are captured as super-packets" at_least "$(number tc-worker messages $GRAD)" \
+check "tc: gradients are captured as GSO batches" at_least "$(number tc-worker messages $GRAD)" \
 	$((5 * $(number tc-worker frames $GRAD)))
 check "tc: the port sees its worker's gradients" all_of "tc-port" $GRAD $MESSAGES
 check "tc: the port sees the results" all_of "tc-port" $RESULT $MESSAGES

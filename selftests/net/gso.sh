@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Forged super-packets at the tc hook, while three workers reduce:
+# Forged GSO batches at the tc hook, while three workers reduce:
 #
 #   w0, w1, w2: workers of the job "target"
-#   w1: also sends super-packets in its own name that no libsaina would send
+#   w1: also sends GSO batches in its own name that no libsaina would send
 #   w3: no worker; makes some with a packet socket, and some with UDP_SEGMENT as any process can
 #
-# No sum changes, each message is counted under its reason, and super-packets that are
+# No sum changes, each message is counted under its reason, and GSO batches that are
 # not ours arrive.
 #
 # 1. Three workers train
-# 2. Forged super-packets, each message counted under its reason
+# 2. Forged GSO batches, each message counted under its reason
 # 3. The same by UDP_SEGMENT, and floods of questions
-# 4. Super-packets of others arrive
+# 4. GSO batches of others arrive
 # 5. Ports without checksum offload
 
 # shellcheck source=lib.sh
@@ -31,8 +31,8 @@ check "three workers: rounds flow" slowwait 20 rounds_at_least target 3 || bail 
 session=0x$(json_value session "$(saina -j worker show target 1)")
 port=$(json_value udp_port "$(saina -j worker show target 1)")
 
-# 2. Forged super-packets, each message counted under its reason
-# forge DESCRIPTION SCOPE COUNTER MORE FROM KEY=VALUE...: ten super-packets of twenty gradients of
+# 2. Forged GSO batches, each message counted under its reason
+# forge DESCRIPTION SCOPE COUNTER MORE FROM KEY=VALUE...: ten GSO batches of twenty gradients of
 # worker 1, with one thing wrong; MORE messages are counted, and rounds go on.
 forge() {
 	local what=$1 whose=$2 name=$3 more=$4 from=$5 before
@@ -45,45 +45,45 @@ forge() {
 	check "$what: rounds go on" rounds_go_on target 5
 }
 
-forge "a super-packet from a non-member's port" 1 wrong-port 200 3
-forge "a super-packet with another MAC" 1 wrong-mac 200 1 smac=02:00:00:00:00:77
-forge "a super-packet from another UDP port" 1 wrong-udp 200 1 sport=4444
-forge "a super-packet of no job" global no-job 200 1 job=200
+forge "a GSO batch from a non-member's port" 1 wrong-port 200 3
+forge "a GSO batch with another MAC" 1 wrong-mac 200 1 smac=02:00:00:00:00:77
+forge "a GSO batch from another UDP port" 1 wrong-udp 200 1 sport=4444
+forge "a GSO batch of no job" global no-job 200 1 job=200
 # These two hold messages that worker 1 may send. Of a round that is over: one of a round that
 # is open would be its gradient, and the sums would be of what it says.
-forge "a super-packet whose messages name one worker after the other" 0 wrong-port 10 1 worker=0 mixed=1 round=0
-forge "a super-packet with segments beyond the gradient" 1 segment 100 1 segment=47 round=0
-forge "a super-packet with a gso_size that is less than a message" 1 length 10 1 gso=1452
-forge "a super-packet with a gso_size that is more than a message" 1 length 10 1 gso=1460
-forge "a super-packet with a gso_size that is less than a header" global truncated 100 1 gso=40 messages=1
-forge "a super-packet of more messages than fit" global length 10 1 gso=48 type=9 elem=0 count=0 messages=100
-forge "a super-packet that is cut short" global truncated 10 1 cut=700
-forge "a super-packet behind IP options" global fragment 10 1 options=1
-forge "a super-packet behind a tag" global fragment 10 1 tag=0
-forge "a super-packet of results" global forged 200 1 type=2
+forge "a GSO batch whose messages name one worker after the other" 0 wrong-port 10 1 worker=0 mixed=1 round=0
+forge "a GSO batch with segments beyond the gradient" 1 segment 100 1 segment=47 round=0
+forge "a GSO batch with a gso_size that is less than a message" 1 length 10 1 gso=1452
+forge "a GSO batch with a gso_size that is more than a message" 1 length 10 1 gso=1460
+forge "a GSO batch with a gso_size that is less than a header" global truncated 100 1 gso=40 messages=1
+forge "a GSO batch of more messages than fit" global length 10 1 gso=48 type=9 elem=0 count=0 messages=100
+forge "a GSO batch that is cut short" global truncated 10 1 cut=700
+forge "a GSO batch behind IP options" global fragment 10 1 options=1
+forge "a GSO batch behind a tag" global fragment 10 1 tag=0
+forge "a GSO batch of results" global forged 200 1 type=2
 # Its own gradients once more: counted once, whatever the checksum says.
-forge "a super-packet of old gradients" 1 stale 200 1 round=0
-forge "a super-packet of old gradients without a checksum" 1 stale 200 1 round=0 check=0
-forge "a super-packet of old gradients with a wrong checksum" 1 stale 200 1 round=0 check=0x1234
+forge "a GSO batch of old gradients" 1 stale 200 1 round=0
+forge "a GSO batch of old gradients without a checksum" 1 stale 200 1 round=0 check=0
+forge "a GSO batch of old gradients with a wrong checksum" 1 stale 200 1 round=0 check=0x1234
 
 # Metadata as no worker's kernel makes them (more of them: datapath/meta_test).
 forge_metadata() {
-	forge "$1: a super-packet that goes on behind its datagram" global fragment 10 1 round=0 iplen=1484 udplen=1464
+	forge "$1: a GSO batch that goes on behind its datagram" global fragment 10 1 round=0 iplen=1484 udplen=1464
 	forge "$1: results behind a gradient" global fragment 10 1 type=2 round=0 iplen=1484 udplen=1464
-	forge "$1: a super-packet to be cut into fragments" global fragment 10 1 round=0 gsotype=3
+	forge "$1: a GSO batch to be cut into fragments" global fragment 10 1 round=0 gsotype=3
 	forge "$1: a checksum to be written into the payload" global fragment 10 1 round=0 gso=0 messages=1 csumstart=90
 	forge "$1: a checksum to be written over the UDP length" global fragment 10 1 round=0 gso=0 messages=1 csumstart=34 csumoffset=4
-	forge "$1: heartbeats in a super-packet" global fragment 10 1 type=20 dport=48865 elem=0 count=0 gso=48
+	forge "$1: heartbeats in a GSO batch" global fragment 10 1 type=20 dport=48865 elem=0 count=0 gso=48
 }
 forge_metadata "ports with offloads"
 
 # 3. The same by UDP_SEGMENT, and floods of questions
 # A socket like any other, of a process that is no worker.
 udp_socket=(socket=1 session=0 sip=0.0.0.0)
-forge "a super-packet of a non-member's UDP socket" 1 wrong-port 200 3 "${udp_socket[@]}"
-forge "a super-packet of another UDP socket where worker 1 is" 1 wrong-udp 200 1 "${udp_socket[@]}"
-forge "a super-packet of a UDP socket with IP options" global fragment 10 3 "${udp_socket[@]}" options=1
-forge "a super-packet of zeros" global version 200 3 "${udp_socket[@]}" version=0
+forge "a GSO batch of a non-member's UDP socket" 1 wrong-port 200 3 "${udp_socket[@]}"
+forge "a GSO batch of another UDP socket where worker 1 is" 1 wrong-udp 200 1 "${udp_socket[@]}"
+forge "a GSO batch of a UDP socket with IP options" global fragment 10 3 "${udp_socket[@]}" options=1
+forge "a GSO batch of zeros" global version 200 3 "${udp_socket[@]}" version=0
 
 # Questions without end, in the name and from the place of worker 1: it harms itself alone.
 ask=(type=11 count=0 messages=20 gso=80 value=0)
@@ -92,7 +92,7 @@ forge "a flood of questions of worker 1" 1 ask-limit 1 1 "${ask[@]}" "repeat=$(s
 forge "a flood of questions about a round that is gone" 1 ask-limit 1 1 "${ask[@]}" round=0 "repeat=$(shrink 5000)"
 forge "a flood of questions about a round to come" 1 ask-limit 1 1 "${ask[@]}" round=0xfffffff0 "repeat=$(shrink 5000)"
 
-# 4. Super-packets of others arrive
+# 4. GSO batches of others arrive
 received() {
 	[ "$(stat -c %s "$WORK/foreign")" -ge $((10 * 20 * 1456)) ]
 }
@@ -102,8 +102,8 @@ for to in 9 48864; do
 	receiver=$!
 	slowwait 10 [ -e "$WORK/foreign" ]
 	in_worker 3 "$RAWSEND" eth0 dip=10.190.0.12 dport=$to socket=1 count=352 messages=20 gso=1456 value=0x5a5a5a5a repeat=10
-	check "a super-packet from w3 to port $to of w2: it arrives" slowwait 10 received
-	equal "a super-packet from w3 to port $to of w2: every byte of its payload is as it was" $((10 * 20 * 1408)) \
+	check "a GSO batch from w3 to port $to of w2: it arrives" slowwait 10 received
+	equal "a GSO batch from w3 to port $to of w2: every byte of its payload is as it was" $((10 * 20 * 1408)) \
 		"$(tr -cd Z <"$WORK/foreign" | wc -c)"
 	kill $receiver
 	wait $receiver 2>/dev/null
@@ -124,7 +124,7 @@ done
 check "ports without checksum offload: rounds go on" rounds_go_on target 5
 forge_metadata "ports without"
 equal "ports without checksum offload: no result has a wrong checksum" "$before" "$(bad_checksums)"
-equal "forged super-packets: all three workers are still members" 3 "$(members target)"
+equal "forged GSO batches: all three workers are still members" 3 "$(members target)"
 stop_workers
-verify_sums "forged super-packets" 30 0 1 2
+verify_sums "forged GSO batches" 30 0 1 2
 finished

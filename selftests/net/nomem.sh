@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The tc hook without memory for linear copies of super-packets, in the test VM
+# The tc hook without memory for linear copies of GSO batches, in the test VM
 # (selftests/module/nomem_test.sh): results that are lost by that are fetched by PULL.
 #
 #     w0 .. w2 reduce;  p0 .. p2: tc;  nomem.ko: pskb_expand_head() fails

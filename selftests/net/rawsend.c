@@ -26,7 +26,7 @@
  *   workers=1   each further frame from the next worker
  *   messages=   in each frame, each of the next segment
  *   mixed=1     ... and of the next worker
- *   gso=        the frame is a super-packet of UDP, with this gso_size
+ *   gso=        the frame is a GSO batch of UDP, with this gso_size
  *   gsotype=    ... of another kind (VIRTIO_NET_HDR_GSO_...)
  *   csumstart= csumoffset=   where the kernel is to write a checksum, also without gso
  *   check=      UDP checksum (0; with gso the sum of the pseudo header)
@@ -198,7 +198,7 @@ static void parse(struct wish *w, char *word)
 }
 
 /*
- * What the kernel does to a super-packet that a socket makes: the device is to finish its
+ * What the kernel does to a GSO batch that a socket makes: the device is to finish its
  * checksums.
  */
 static void metadata(const struct wish *w, struct frame *f, struct udphdr *udp, size_t ihl)

@@ -9,7 +9,7 @@ It captures until there is FILE, and looks at what it has captured after that.
 
 Every message captured from WORKER_IP to the aggregator has to be what a worker may send, and
 each gradient (round, segment), if it is seen twice, the same both times.  Prints in JSON how
-many frames, super-packets and messages there were, what was wrong, and a checksum of each
+many frames, GSO batches and messages there were, what was wrong, and a checksum of each
 gradient, by which two captures can be compared."""
 
 import hashlib
@@ -29,7 +29,7 @@ DATA = 48864
 
 
 def messages(udp: bytes):
-    """Of one super-packet: all are as long as the first says."""
+    """Of one GSO batch: all are as long as the first says."""
     at = 0
     while at + HDR <= len(udp):
         kind, count = udp[at + 1], struct.unpack_from("<H", udp, at + 16)[0]
@@ -47,7 +47,7 @@ def main() -> None:
     print("ready", flush=True)
     while not os.path.exists(until):		# what is queued is shared until it is read
         time.sleep(0.05)
-    out = {"frames": 0, "super_packets": 0, "messages": 0, "wrong": [], "grads": {}}
+    out = {"frames": 0, "gso_batches": 0, "messages": 0, "wrong": [], "grads": {}}
     end = time.monotonic() + 2
     while time.monotonic() < end:
         try:
@@ -58,7 +58,7 @@ def main() -> None:
                 struct.unpack_from(">H", f, 36)[0] != DATA:
             continue
         out["frames"] += 1
-        out["super_packets"] += len(f) > 9000
+        out["gso_batches"] += len(f) > 9000
         for kind, m in messages(f[HEADERS:]):
             out["messages"] += 1
             if kind not in SENT_BY_WORKERS:

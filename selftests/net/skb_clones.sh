@@ -51,7 +51,7 @@ touch "$out/enough"
 wait $captures
 for i in 0 1; do
 	for at in eth p; do
-		check "clones: $at$i saw super-packets of gradients" [ "$(captured $at$i '.super_packets > 0 and (.grads | length) > 57')" = true ]
+		check "clones: $at$i saw GSO batches of gradients" [ "$(captured $at$i '.gso_batches > 0 and (.grads | length) > 57')" = true ]
 		equal "clones: $at$i saw only what a worker sends, each gradient always the same" "[]" "$(captured $at$i .wrong)"
 	done
 	equal "clones: what was seen of worker $i's gradients is the same at both ends of its link" 0 \

@@ -14,7 +14,7 @@ struct batch {
 	int job;
 	struct oracle_out *out;
 	unsigned int size, bytes;
-	bool is_super;
+	bool is_gso;
 	bool is_answer[BATCH_MAX];
 };
 
@@ -38,8 +38,8 @@ static bool has_messages(const struct oracle *o, const uint8_t *f, unsigned int 
 	       len >= 14 + be16(f + 16);
 }
 
-/* A super-packet that no worker sends. */
-static bool is_malformed_super(const struct oracle *o, const uint8_t *f, unsigned int len)
+/* A GSO batch that no worker sends. */
+static bool is_malformed_gso(const struct oracle *o, const uint8_t *f, unsigned int len)
 {
 	return is_to(o, f, len, SAINA_PORT_CTRL) ||
 	       (has_messages(o, f, len) && len != 14 + be16(f + 16));
@@ -75,7 +75,7 @@ static void readdress(struct batch *t, const uint8_t *answer)
 	put_be16(f + 24, 0);
 	put_be16(f + 24, ~fold(add_be16(f + 14, 20, 0)));
 	put_be16(f + 38, udp_len);
-	put_be16(f + 40, t->is_super ? pseudo(f) : 0);
+	put_be16(f + 40, t->is_gso ? pseudo(f) : 0);
 }
 
 static void count_unsent(struct oracle *o, const struct oracle_out *one)
@@ -119,11 +119,11 @@ void oracle_batch(struct oracle *o, const uint8_t *frame, unsigned int len, unsi
 {
 	static uint8_t last[HEADERS];
 	static struct oracle_out one;
-	struct batch t = { .out = out, .is_super = size };
+	struct batch t = { .out = out, .is_gso = size };
 	uint8_t sub[ORACLE_FRAME_MAX];
 	unsigned int n;
 
-	if (size && is_malformed_super(o, frame, len)) {
+	if (size && is_malformed_gso(o, frame, len)) {
 		/* dropped as a fragment is */
 		memcpy(sub, frame, HEADERS);
 		put_be16(sub + 20, 0x2000);

@@ -120,7 +120,7 @@ void oracle_packet(struct oracle *o, const uint8_t *frame, unsigned int len,
 		   unsigned int ifindex, struct oracle_out *out);
 
 /*
- * The same at the tc hook: a GSO super-packet of messages of @size bytes each, the last one may be
+ * The same at the tc hook: a GSO batch of messages of @size bytes each, the last one may be
  * shorter (0: one message).  out->frame is what leaves, to out->to; job, worker and answer are
  * those of one of its answers.
  */

@@ -39,7 +39,7 @@ class Strain:
 
 
 class Loss(Strain):
-    """Each message to the switch, and each frame from it (a whole super-packet), is lost by chance."""
+    """Each message to the switch, and each frame from it (a whole GSO batch), is lost by chance."""
 
     def start(self) -> None:
         run(LAB_TOOL, "set", self.lab.name, "loss", LOSS, "seed", "1")

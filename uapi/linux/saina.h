@@ -44,7 +44,7 @@ enum saina_worker_state {
  * @SAINA_PORT_MODE_NONE: it could not be attached, the port's text says why
  * @SAINA_PORT_MODE_NATIVE: in the driver
  * @SAINA_PORT_MODE_GENERIC: in the network stack
- * @SAINA_PORT_MODE_TC: at the tc hook, where messages come in super-packets
+ * @SAINA_PORT_MODE_TC: at the tc hook, where messages come in GSO batches
  */
 enum saina_port_mode {
 	SAINA_PORT_MODE_NONE,

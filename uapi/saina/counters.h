@@ -63,7 +63,7 @@
 	X(INJECTED_OUT,	"injected-out",	1, "lost on purpose on the way out (lab)") \
 	X(DELAYED,	"delayed",	0, "held back on purpose (lab)") \
 	X(ASK_LIMIT,	"ask-limit",	1, "questions beyond what is answered in a millisecond") \
-	X(UNSENT,	"unsent",	1, "answers that had no place beside others in a super-packet") \
+	X(UNSENT,	"unsent",	1, "answers that had no place beside others in a GSO batch") \
 	X(NO_MEMORY,	"no-memory",	1, "ring buffer full, map missing, or no linear copy of a frame") \
 	X(INTERNAL,	"internal",	1, "state that should be impossible") \
 	X(REFERENCE,	"no-reference",	1, "doorbells where the worker has no input array or the job no output array") \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * No memory for linear copies of super-packets: while nomem.ko is loaded, pskb_expand_head()
+ * No memory for linear copies of GSO batches: while nomem.ko is loaded, pskb_expand_head()
  * of a long skb fails when it may not sleep, each time but every @spare'th.  Debian's kernels
  * have no fault injection, so a kprobe returns in its place.  x86.
  */
@@ -11,7 +11,7 @@
 #include <linux/module.h>
 #include <linux/skbuff.h>
 
-#define LONG	9000	/* bytes: of a super-packet, not of a frame */
+#define LONG	9000	/* bytes: of a GSO batch, not of a frame */
 
 static int spare = 2;
 module_param(spare, int, 0);
@@ -62,4 +62,4 @@ static void __exit nomem_exit(void)
 module_init(nomem_init);
 module_exit(nomem_exit);
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("no memory for linear copies of super-packets");
+MODULE_DESCRIPTION("no memory for linear copies of GSO batches");

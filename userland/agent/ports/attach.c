@@ -52,7 +52,7 @@ static int choose_mode(struct agent *a, const struct port *p, const char **why)
 	else if (is_userspace(a))
 		*why = "XDP because Open vSwitch's userspace datapath takes frames before tc";
 	else if (strcmp(p->driver, "veth") && strcmp(p->driver, "tun"))
-		*why = "XDP because frames of this driver do not come in super-packets";
+		*why = "XDP because frames of this driver do not come in GSO batches";
 	else
 		return SAINA_PORT_MODE_TC;
 	return SAINA_PORT_MODE_NATIVE;
