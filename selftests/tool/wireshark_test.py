@@ -238,7 +238,7 @@ def fields_test():
 def members_test():
     """Every member of a body in proto.h is a field of the dissector, in order and as long."""
     # filters keep their names when proto.h renames: users have them in their profiles
-    filter_names = {"doorbell": "bell", "posted": "rung"}
+    filter_names = {"posted": "rung"}
     with open(PROTO, encoding="utf-8") as f:
         proto = f.read()
     with open(SCRIPT, encoding="utf-8") as f:
@@ -249,7 +249,7 @@ def members_test():
         members = [(filter_names.get(name, name), int(bits) // 8 * (sizes.get(n.removeprefix("SAINA_")) or int(n or 1)))
                    for bits, name, n in re.findall(r"(?:__[a-z]+|char\b)(\d*)\s+(\w+)(?:\[(\w+)\])?;",
                                                    text.replace("char", "__u8"))]
-        rows = re.search(r"\t" + filter_names.get(body, body) + r" = \{\n(.*?)\n\t\}", bodies, re.S).group(1)
+        rows = re.search(r"\t" + body + r" = \{\n(.*?)\n\t\}", bodies, re.S).group(1)
         fields = [(name.split(".")[-1], int(n)) for name, n in re.findall(r'\{ "([a-z._]+)", (\d+)', rows)]
         point(fields == members, f"{body}: the dissector has the members of struct saina_{body}", fields, members)
 

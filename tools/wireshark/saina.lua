@@ -43,9 +43,9 @@ local TYPES = {
 	[20] = { "HEARTBEAT", "worker", "none", "heartbeat", { 0x04, "report" } },
 	[21] = { "STATUS", "aggregator", "status" },
 	[22] = { "LEAVE", "worker", "none" },
-	[23] = { "DOORBELL", "worker", "bell", "again" },
-	[24] = { "COMPLETION", "aggregator", "bell" },
-	[25] = { "FETCH", "worker", "bell", "again" },
+	[23] = { "DOORBELL", "worker", "doorbell", "again" },
+	[24] = { "COMPLETION", "aggregator", "doorbell" },
+	[25] = { "FETCH", "worker", "doorbell", "again" },
 }
 
 -- elem = { name, bytes of one, accessor of one }; of int16, hdr.count counts pairs
@@ -137,7 +137,7 @@ local OVERRIDES = {
 local BROADCAST = { aux = { "timeout_us", 4, "dec", "Time-out of the policy (us), 0: none" } }
 
 local BODIES = {
-	bell = {
+	doorbell = {
 		{ "bell.rung", 8, "segments", "Posted: the gradient is in shared memory, or its result is wanted there" },
 		{ "bell.done", 8, "segments", "Done: the result is there" },
 	},
