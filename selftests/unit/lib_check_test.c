@@ -139,19 +139,19 @@ static size_t good(union message *m, int type)
 struct snapshot {
 	struct saina s;
 	struct saina_batch batch;
-	struct saina_segment_state share[SEGMENTS];
+	struct saina_segment_state state[SEGMENTS];
 	struct saina_req req;
 	float buffer[SEGMENTS * PAYLOAD];
 	uint32_t residual[SEGMENTS * PAYLOAD];
 };
 
-static void take(struct snapshot *n, const struct saina *s)
+static void snapshot_take(struct snapshot *n, const struct saina *s)
 {
 	memset(n, 0, sizeof(*n));
 	memcpy(&n->s, s, sizeof(*s));
 	n->s.bad_messages = 0;
 	n->batch = s->round.flow.batch[0];
-	memcpy(n->share, s->round.grad.state, sizeof(n->share));
+	memcpy(n->state, s->round.grad.state, sizeof(n->state));
 	memcpy(&n->req, s->round.reqs, sizeof(n->req));
 	memcpy(n->buffer, buffer, sizeof(buffer));
 	memcpy(n->residual, s->round.grad.residual, sizeof(n->residual));
@@ -162,9 +162,9 @@ static void refused(struct saina *s, enum saina_source from, const void *m, size
 	static struct snapshot before, after;
 	uint64_t bad = s->bad_messages;
 
-	take(&before, s);
+	snapshot_take(&before, s);
 	saina_input(s, from, m, len, saina_now());
-	take(&after, s);
+	snapshot_take(&after, s);
 	assert_memory_equal(&before, &after, sizeof(before));
 	assert_int_equal(s->bad_messages, bad + 1);
 }
@@ -372,7 +372,7 @@ static void test_steps(void **state)
 }
 
 /* ASK_REPLY, with segment 2 over: 0 and 4 are done, 1 and 5 are in, 3, 6 and 7 were lost. */
-static void test_told(void **state)
+static void test_ask_reply(void **state)
 {
 	static uint8_t buf[SEGMENTS * MSGLEN];
 	const struct saina_hdr *h = (void *)buf;
@@ -485,9 +485,9 @@ static void sane(const struct saina *s)
 	const struct saina_flow *f = &s->round.flow;
 	const struct saina_batch *t = f->batch;
 
-	assert_false((t->out & t->learn) | (t->out & t->over) | (t->learn & t->over));
-	assert_true((t->out | t->learn | t->over | t->sent) <= 0xff);
-	assert_int_equal(f->inflight, (t->out | t->learn) != 0);
+	assert_false((t->out & t->catch_up) | (t->out & t->over) | (t->catch_up & t->over));
+	assert_true((t->out | t->catch_up | t->over | t->sent) <= 0xff);
+	assert_int_equal(f->inflight, (t->out | t->catch_up) != 0);
 	assert_true(s->round.reqs->done <= SEGMENTS);
 	assert_true(f->cwnd.size >= 1 && f->cwnd.size <= f->cwnd.max);
 }
@@ -555,7 +555,7 @@ int main(void)
 		statement("check: a job of other elements than int32 does not turn to steps", test_steps),
 		statement("check: results have an exponent of the job's range or that of NaN, jobs of floats none", test_exponents),
 		statement("messages: each well-formed message does what it should, once", test_accepted),
-		statement("messages: ASK_REPLY makes a worker send what was lost, and nothing else", test_told),
+		statement("messages: ASK_REPLY makes a worker send what was lost, and nothing else", test_ask_reply),
 		statement("messages: a sentence stays until the next call of the library", test_sentence),
 		statement("messages: a data path that restarts ends the calls that wait with -ESTALE", test_restart),
 		statement("messages: damaged messages leave the state consistent", test_fuzz),

@@ -27,17 +27,17 @@ static inline uint64_t batch_below(const struct saina_flow *f, uint32_t j, uint3
 
 static inline bool batch_busy(const struct saina_batch *b)
 {
-	return b->out | b->learn;
+	return b->out | b->catch_up;
 }
 
-/* @out and @learn are in flight now. */
+/* @out and @catch_up are in flight now. */
 static inline void batch_set(struct saina_flow *f, struct saina_batch *b, uint64_t out,
-			     uint64_t learn)
+			     uint64_t catch_up)
 {
 	bool was = batch_busy(b);
 
 	b->out = out;
-	b->learn = learn;
+	b->catch_up = catch_up;
 	f->inflight += (int)batch_busy(b) - was;
 }
 

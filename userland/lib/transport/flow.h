@@ -20,7 +20,7 @@
  * All segment masks are of the present round; bit i is segment i of the batch.
  *
  * @out: in flight: a GRAD or PULL was sent, the result has not come
- * @learn: PULLed of the previous round, while this worker catches up
+ * @catch_up: PULLed of the previous round, while this worker catches up
  * @sent: a GRAD was sent
  * @over: the result was taken, or cannot be had
  * @counted: the aggregator said that our gradient is in, or that the result is there
@@ -40,7 +40,7 @@
  * @waits_for_peers: the last answer said that nothing of it is lost
  */
 struct saina_batch {
-	uint64_t out, learn, sent, over, counted, resend, pull, pulled;
+	uint64_t out, catch_up, sent, over, counted, resend, pull, pulled;
 	uint64_t grad_ns, pulled_ns, activity_ns, pull_ns;
 	uint64_t first_ns, timeout_pull_ns;
 	uint8_t	 tries, unanswered, timeout_pulls, probe_burst;

@@ -98,14 +98,14 @@ static enum saina_verdict reorder_add(struct saina_flow *f, uint32_t round, uint
 }
 
 /* The previous round is over for @segment. */
-static void mark_learned(struct saina_flow *f, uint32_t segment, uint64_t now)
+static void mark_caught_up(struct saina_flow *f, uint32_t segment, uint64_t now)
 {
 	struct saina_batch *b = batch_of(f, segment);
 
 	f->known[segment] = f->round;
 	f->catch_up_ns = now;
-	if (b->learn & bit_of(f, segment)) {
-		batch_set(f, b, b->out, b->learn & ~bit_of(f, segment));
+	if (b->catch_up & bit_of(f, segment)) {
+		batch_set(f, b, b->out, b->catch_up & ~bit_of(f, segment));
 		batch_refresh(b, now);
 	}
 }
@@ -158,7 +158,7 @@ enum saina_verdict saina_flow_result(struct saina_flow *f, uint32_t round, uint3
 	if (round + 1 == f->round) {
 		if (f->known[segment] >= f->round && f->known[segment] != UINT32_MAX)
 			return SAINA_RESULT_DUPLICATE;
-		mark_learned(f, segment, now);
+		mark_caught_up(f, segment, now);
 		return SAINA_RESULT_LEARN;
 	}
 	if (round < f->round || (round == f->round && b->over & bit))
@@ -170,7 +170,7 @@ enum saina_verdict saina_flow_result(struct saina_flow *f, uint32_t round, uint3
 	if (b->out == bit && b->sent & bit)
 		sample_completion(f, b, now);
 	count_lost(f, 0, bit & b->sent & ~b->counted);
-	batch_set(f, b, b->out & ~bit, b->learn & ~bit);
+	batch_set(f, b, b->out & ~bit, b->catch_up & ~bit);
 	batch_refresh(b, now);
 	b->over |= bit;
 	f->known[segment] = round + 1;
@@ -183,7 +183,7 @@ static void mark_lost(struct saina_flow *f, uint32_t segment)
 	struct saina_batch *b = batch_of(f, segment);
 	uint64_t bit = bit_of(f, segment);
 
-	batch_set(f, b, b->out & ~bit, b->learn & ~bit);
+	batch_set(f, b, b->out & ~bit, b->catch_up & ~bit);
 	b->over |= bit;
 	f->stale = true;
 	f->gap = f->known_next <= f->round + f->ring;
@@ -198,8 +198,8 @@ bool saina_flow_stale(struct saina_flow *f, uint32_t round, uint32_t segment, ui
 	saina_flow_next(f, next, now);
 	b->unanswered = 0;
 	/* No worker has a result of the segment: it begins as in a first round. */
-	if (round + 1 == f->round && b->learn & bit && !saina_flow_decided(f))
-		mark_learned(f, segment, now);
+	if (round + 1 == f->round && b->catch_up & bit && !saina_flow_decided(f))
+		mark_caught_up(f, segment, now);
 	if (round != f->round || !(b->out & bit))
 		return false;
 	mark_lost(f, segment);
@@ -224,11 +224,11 @@ static void ask_reply_prev(struct saina_flow *f, uint32_t segment, uint64_t bits
 			   uint64_t due, uint64_t now)
 {
 	struct saina_batch *b = batch_of(f, segment);
-	uint64_t open = bits & b->learn & ~done & ~due;
+	uint64_t open = bits & b->catch_up & ~done & ~due;
 	bool abandoned = f->no_peers || now >= f->catch_up_ns + ABANDONED_NS;
 
 	b->waits_for_peers = true;
-	b->pull |= bits & b->learn & (done | due);
+	b->pull |= bits & b->catch_up & (done | due);
 	b->pull_ns = now;
 	if (!f->catching_up || f->known_next != f->round || !open)
 		return;
@@ -242,7 +242,7 @@ static void ask_reply_prev(struct saina_flow *f, uint32_t segment, uint64_t bits
 	/* No worker is left to send these segments: they begin as in a first round. */
 	for (uint32_t i = 0; abandoned && i < f->per_batch; i++)
 		if (open >> i & 1)
-			mark_learned(f, segment - segment % f->per_batch + i, now);
+			mark_caught_up(f, segment - segment % f->per_batch + i, now);
 }
 
 void saina_flow_ask_reply(struct saina_flow *f, uint32_t round, uint32_t segment,
@@ -322,7 +322,7 @@ void saina_flow_next(struct saina_flow *f, uint32_t next, uint64_t now)
 	for (uint32_t j = f->first; j < f->end; j++) {
 		struct saina_batch *b = &f->batch[j];
 
-		batch_set(f, b, b->out | b->learn, 0);
+		batch_set(f, b, b->out | b->catch_up, 0);
 		batch_refresh(b, now);
 		b->resend = 0;
 		b->pull = b->out;

@@ -109,7 +109,7 @@ static void mark_sent(const struct saina_flow *f, struct saina_batch *b, uint64_
 static void send_ask(struct saina_flow *f, uint32_t j, uint64_t now, struct outbox *out)
 {
 	struct saina_batch *b = &f->batch[j];
-	uint64_t bits = b->out ? b->out : b->learn;
+	uint64_t bits = b->out ? b->out : b->catch_up;
 
 	add_act(out, SAINA_ACT_ASK, b->out ? f->round : f->round - 1,
 		j * f->per_batch + __builtin_ctzll(bits), false);
@@ -131,7 +131,7 @@ static void send_pulls(struct saina_flow *f, uint32_t j, uint64_t now, struct ou
 	struct saina_batch *b = &f->batch[j];
 
 	add_acts(f, out, SAINA_ACT_PULL, f->round, j, b->pull & b->out, true);
-	add_acts(f, out, SAINA_ACT_PULL, f->round - 1, j, b->pull & b->learn & ~b->out, true);
+	add_acts(f, out, SAINA_ACT_PULL, f->round - 1, j, b->pull & b->catch_up & ~b->out, true);
 	b->pulled |= b->pull & b->out;
 	b->pull = 0;
 	b->pulled_ns = b->activity_ns = now;
@@ -184,7 +184,7 @@ static void service_batch(struct saina_flow *f, uint32_t j, bool first, uint64_t
 		}
 	}
 	b->resend &= b->out;
-	b->pull &= b->out | b->learn;
+	b->pull &= b->out | b->catch_up;
 	if (b->resend) {
 		add_acts(f, out, SAINA_ACT_GRAD, f->round, j, b->resend, true);
 		b->resend = 0;
@@ -241,7 +241,7 @@ static bool slots_free(const struct saina_flow *f, uint32_t j, uint64_t bits)
 }
 
 /* The segments of @bits whose result of the previous round is unknown. */
-static uint64_t select_unlearned(const struct saina_flow *f, uint32_t j, uint64_t bits)
+static uint64_t select_catch_up(const struct saina_flow *f, uint32_t j, uint64_t bits)
 {
 	uint64_t unknown = 0;
 
@@ -261,14 +261,15 @@ static void send_next_batch(struct saina_flow *f, bool may_send, uint64_t now, s
 		earliest(when, now + 10 * MSEC);
 	for (uint32_t j = f->first; j * f->per_batch < f->ready; j++) {
 		struct saina_batch *b = &f->batch[j];
-		uint64_t bits = batch_below(f, j, f->ready) & ~(b->out | b->learn | b->over), learn;
+		uint64_t bits = batch_below(f, j, f->ready) & ~(b->out | b->catch_up | b->over);
+		uint64_t catch_up;
 
 		if (!bits)
 			continue;
-		learn = pulls || may_send ? 0 : select_unlearned(f, j, bits);
-		if (!pulls && !learn && !may_send)
+		catch_up = pulls || may_send ? 0 : select_catch_up(f, j, bits);
+		if (!pulls && !catch_up && !may_send)
 			continue;
-		if (!pulls && !learn && !slots_free(f, j, bits))
+		if (!pulls && !catch_up && !slots_free(f, j, bits))
 			return;
 		if (!batch_busy(b) && f->inflight >= f->cwnd.size) {
 			f->cwnd.limited = true;
@@ -276,14 +277,14 @@ static void send_next_batch(struct saina_flow *f, bool may_send, uint64_t now, s
 		}
 		if (j >= f->end)
 			f->end = j + 1;
-		if (pulls || learn) {
-			add_acts(f, out, SAINA_ACT_PULL, learn ? f->round - 1 : f->round, j,
-				 learn ? learn : bits, false);
-			batch_set(f, b, b->out | (learn ? 0 : bits), b->learn | learn);
+		if (pulls || catch_up) {
+			add_acts(f, out, SAINA_ACT_PULL, catch_up ? f->round - 1 : f->round, j,
+				 catch_up ? catch_up : bits, false);
+			batch_set(f, b, b->out | (catch_up ? 0 : bits), b->catch_up | catch_up);
 			batch_refresh(b, now);
 		} else {
 			add_acts(f, out, SAINA_ACT_GRAD, f->round, j, bits, false);
-			batch_set(f, b, b->out | bits, b->learn);
+			batch_set(f, b, b->out | bits, b->catch_up);
 			if (!b->sent)
 				b->first_ns = now;
 			b->sent |= bits;
@@ -380,7 +381,7 @@ static void give_up_old_round(struct saina_flow *f, struct outbox *out)
 
 		if (b->over & bit_of(f, i))
 			continue;
-		batch_set(f, b, b->out & ~bit_of(f, i), b->learn & ~bit_of(f, i));
+		batch_set(f, b, b->out & ~bit_of(f, i), b->catch_up & ~bit_of(f, i));
 		b->over |= bit_of(f, i);
 		f->stale = true;
 		add_act(out, SAINA_ACT_LOST, f->round, i, false);
