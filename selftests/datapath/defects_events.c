@@ -105,7 +105,7 @@ static void test_events_rest(void)
 	silent = !has_events(0);
 	send_grad(&j, 0, r, 0, 1);
 	tap_ok(!none && silent && has_events(HANGS_MS) && take_events(0) == 1,
-	       "after a rest without events the next one is told at once");
+	       "after a rest without events the next one is reported at once");
 	harness.o.events = 0;
 	saina_dp_job_remove(harness.dp, 5);
 	oracle_job_remove(&harness.o, 5);

@@ -31,7 +31,7 @@ static bool kill_in_copy;
 static unsigned int copies;
 static int asked; /* verdict of an ASK in between */
 
-static int ask(unsigned int w, uint32_t round);
+static int send_ask(unsigned int w, uint32_t round);
 int __real_bpf_map_freeze(int fd);
 int __wrap_bpf_map_freeze(int fd);
 
@@ -41,7 +41,7 @@ int __wrap_bpf_map_freeze(int fd)
 	copies++;
 	if (kill_in_copy)
 		_exit(KILLED);
-	asked = ask(3, 0);
+	asked = send_ask(3, 0);
 	return __real_bpf_map_freeze(fd);
 }
 
@@ -86,7 +86,7 @@ static int send_message(int type, unsigned int w, uint32_t round, const void *bo
 	return harness_exchange(&harness, &conf, h, body, len, out);
 }
 
-static int ask(unsigned int w, uint32_t round)
+static int send_ask(unsigned int w, uint32_t round)
 {
 	const struct saina_ask body = {};
 
@@ -180,7 +180,7 @@ static void check_leavers(void)
 		       !saina_dp_shm_is_granted(dp, JOB, 3) && saina_dp_shm_is_granted(dp, JOB, 0),
 	       "ring: a worker leaves: there is another ring, and it has no array%s%s", ok ? "" : ": ",
 	       ok ? "" : saina_dp_error(dp));
-	tap_ok(asked == XDP_DROP && ask(3, 0) == XDP_REDIRECT,
+	tap_ok(asked == XDP_DROP && send_ask(3, 0) == XDP_REDIRECT,
 	       "ring: whoever asks about an earlier round in between gets no answer, rather than that it is gone");
 	tap_ok(has_result(0) && has_result(1), "ring: a worker leaves: results are in the copy");
 	ok = !saina_dp_shm_revoke(dp, JOB, 7);

@@ -363,7 +363,7 @@ static void test_control(void)
 		    "tc: a GSO batch of control messages is dropped, for only its first one would be checked");
 }
 
-static void test_no_outlet(void)
+static void test_no_fanout_ifb(void)
 {
 	struct job j = job_create(7, 1, 4, policy_bsp());
 	uint64_t before = harness.o.gcount.c[SAINA_C_INTERNAL];
@@ -430,7 +430,7 @@ int main(void)
 	test_checksums();
 	test_behind();
 	test_control();
-	test_no_outlet();
+	test_no_fanout_ifb();
 	test_ask_flood();
 	harness_close(&harness);
 	return tap_done();

@@ -252,7 +252,7 @@ static bool audit(void)
 
 		if (saina_dp_join_src_pop(r->dp, l->addr.ip, l->addr.udp_port, l->addr.nonce, &p) ||
 		    p.ifindex != l->place.ifindex || memcmp(p.mac, l->place.mac, 6))
-			return trace_fail("learned", "the place of a JOIN's sender is not what was seen");
+			return trace_fail("join source", "the place of a JOIN's sender is not what was seen");
 	}
 	r->o.join_srcs = 0;
 	return ok;

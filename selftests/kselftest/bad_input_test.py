@@ -337,15 +337,15 @@ def attempt(op, request):
         return r.errno
 
 
-won, strange = [], []
+won, unexpected = [], []
 for i in range(10):
     got = children([lambda: attempt("job-new", {"name": "race", "elements": 9, "workers": 1})] * 4)
     won.append(got.count(0))
-    strange += [e for e in got if e not in (0, errno.EEXIST)]
+    unexpected += [e for e in got if e not in (0, errno.EEXIST)]
     got = children([lambda: attempt("job-del", {"name": "race"})] * 4)
     won.append(got.count(0))
-    strange += [e for e in got if e not in (0, errno.ENOENT)]
-Tap.same((won, strange), ([1] * 20, []), "of four writers at once, one makes a job and one deletes it")
+    unexpected += [e for e in got if e not in (0, errno.ENOENT)]
+Tap.same((won, unexpected), ([1] * 20, []), "of four writers at once, one makes a job and one deletes it")
 
 for i in range(100):
     g = Family()

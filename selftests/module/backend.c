@@ -200,13 +200,13 @@ static void backend_remove(struct harness *r, unsigned int job)
 
 void backend_open(struct harness *r)
 {
-	static const struct harness_backend plane = { .job = backend_job, .remove = backend_remove };
+	static const struct harness_backend kernel = { .job = backend_job, .remove = backend_remove };
 	char path[PATH_MAX];
 
 	requests_open();
 	if (xdp_harness_helpers(&module, path_beside(path, "kfunc_test.bpf.o")))
 		tap_bail("%s does not load", path);
-	r->backend = &plane;
+	r->backend = &kernel;
 	r->tick_us = TIMEOUT_MAX_US / 4;
 }
 

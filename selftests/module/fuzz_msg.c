@@ -6,7 +6,7 @@
 #include "ctl/obj.h"
 #include "fuzz_msg.h"
 
-static void put(struct fuzz_batch *b, const void *p, size_t n)
+static void put_bytes(struct fuzz_batch *b, const void *p, size_t n)
 {
 	if (b->used + n > sizeof(b->buf))
 		n = sizeof(b->buf) - b->used;
@@ -18,7 +18,7 @@ static void put_pad(struct fuzz_batch *b)
 {
 	static const char zero[4];
 
-	put(b, zero, -b->used & 3);
+	put_bytes(b, zero, -b->used & 3);
 }
 
 /* Begins an attribute; returns where its length stands. */
@@ -27,7 +27,7 @@ static size_t attr_begin(struct fuzz_batch *b, unsigned int type)
 	struct nlattr a = { .nla_type = type };
 	size_t at = b->used;
 
-	put(b, &a, sizeof(a));
+	put_bytes(b, &a, sizeof(a));
 	return at;
 }
 
@@ -57,7 +57,7 @@ static void put_attr(struct fuzz_batch *b, unsigned int type, const void *p, siz
 {
 	size_t at = attr_begin(b, type);
 
-	put(b, p, n);
+	put_bytes(b, p, n);
 	attr_end(b, at);
 }
 
@@ -77,10 +77,10 @@ static void put_random(struct fuzz_batch *b, size_t n)
 
 	for (; n > sizeof(r); n -= sizeof(r)) {
 		r = rng_u64(&b->rng);
-		put(b, &r, sizeof(r));
+		put_bytes(b, &r, sizeof(r));
 	}
 	r = rng_u64(&b->rng);
-	put(b, &r, n);
+	put_bytes(b, &r, n);
 }
 
 /* Structured: any of the attributes, with contents that have a taste of them */
@@ -93,7 +93,7 @@ static void put_string(struct fuzz_batch *b)
 	};
 	const char *s = some[rng_below(&b->rng, sizeof(some) / sizeof(some[0]))];
 
-	put(b, s, strlen(s) + !rng_chance(&b->rng, 50));
+	put_bytes(b, s, strlen(s) + !rng_chance(&b->rng, 50));
 	if (rng_chance(&b->rng, 20))
 		put_random(b, rng_below(&b->rng, 40));
 }
@@ -108,7 +108,7 @@ static void put_number(struct fuzz_batch *b, unsigned int width)
 		n = rng_u64(&b->rng);
 	if (rng_chance(&b->rng, 500))
 		n &= 3;
-	put(b, &n, rng_chance(&b->rng, 10) ? rng_below(&b->rng, 9) : width);
+	put_bytes(b, &n, rng_chance(&b->rng, 10) ? rng_below(&b->rng, 9) : width);
 }
 
 static void put_attrs(struct fuzz_batch *b, const struct saina_attr_class *c);
@@ -320,8 +320,8 @@ static void message_make(struct fuzz_batch *b, int i)
 	b->what[i].cmd = g.cmd;
 	b->what[i].dump = dump;
 	b->what[i].ack = dump || h.nlmsg_flags & NLM_F_ACK;
-	put(b, &h, sizeof(h));
-	put(b, &g, sizeof(g));
+	put_bytes(b, &h, sizeof(h));
+	put_bytes(b, &g, sizeof(g));
 	switch (kind) {
 	case FUZZ_LIKELY:
 		put_likely(b, g.cmd, dump);

@@ -38,7 +38,7 @@ static __always_inline struct io *the_io(void)
 	return bpf_map_lookup_elem(&io, &zero);
 }
 
-static __always_inline void show(struct io *x, const struct saina_job_conf *conf)
+static __always_inline void copy_conf(struct io *x, const struct saina_job_conf *conf)
 {
 	x->found = !!conf;
 	if (!conf)
@@ -55,7 +55,7 @@ int xdp_job(struct xdp_md *ctx)
 	struct io *x = the_io();
 
 	if (x)
-		show(x, (void *)saina_xdp_job(ctx, x->job, sizeof(struct saina_job_conf)));
+		copy_conf(x, (void *)saina_xdp_job(ctx, x->job, sizeof(struct saina_job_conf)));
 	return XDP_PASS;
 }
 
@@ -93,7 +93,7 @@ int tc_job(struct __sk_buff *ctx)
 	struct io *x = the_io();
 
 	if (x)
-		show(x, (void *)saina_tc_job(ctx, x->job, sizeof(struct saina_job_conf)));
+		copy_conf(x, (void *)saina_tc_job(ctx, x->job, sizeof(struct saina_job_conf)));
 	return TC_ACT_OK;
 }
 

@@ -31,7 +31,7 @@
 #define ROUNDS	 (1u << SAINA_POLICY_BSP | 1u << SAINA_POLICY_FASTEST | 1u << SAINA_POLICY_SFCD | \
 		  1u << SAINA_POLICY_TIMEOUT | 1u << SAINA_POLICY_EXTERNAL | 1u << SAINA_POLICY_CODED)
 
-static struct harness rig;
+static struct harness harness;
 static struct xdp_harness module;	/* reads snapshots */
 static struct rng rng;
 static struct saina_job_conf *conf = &module.conf;
@@ -44,8 +44,8 @@ static bool refresh(void)
 {
 	if (xdp_harness_snapshot(&module))
 		return false;
-	if (harness_job(&rig, conf, 0)) {
-		tap_note("%s", rig.diff);
+	if (harness_job(&harness, conf, 0)) {
+		tap_note("%s", harness.diff);
 		return false;
 	}
 	return true;
@@ -105,7 +105,7 @@ static bool something_happens(void)
 		break;
 	case 1:
 		if (!(conf->active >> w & 1))
-			request_worker_bind(0, w, rig.port[0]);
+			request_worker_bind(0, w, harness.port[0]);
 		break;
 	case 2:
 		request_worker_relay(0, w, rng_below(&rng, 2));
@@ -117,7 +117,7 @@ static bool something_happens(void)
 		request_job_k(0, rng_range(&rng, 1, WORKERS));
 		break;
 	case 5:		/* what has a time-out is due */
-		return !harness_advance_time(&rig, 61000000000ull);
+		return !harness_advance_time(&harness, 61000000000ull);
 	}
 	return refresh();
 }
@@ -138,7 +138,7 @@ static int exponent(void)
 static unsigned int message(unsigned int worker, uint8_t *frame)
 {
 	static uint8_t payload[4 * SAINA_ELEMS_MAX];
-	uint32_t next = rig.o.job[0].rt.next_round, dice = rng_below(&rng, 100);
+	uint32_t next = harness.o.job[0].rt.next_round, dice = rng_below(&rng, 100);
 	struct saina_hdr h = {
 		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_GRAD, .elem = conf->elem,
 		.segment = rng_below(&rng, SEGMENTS), .count = conf->payload,
@@ -155,7 +155,7 @@ static unsigned int message(unsigned int worker, uint8_t *frame)
 		h.count = 2 * h.count;
 	h.session = conf->worker[h.worker].session;
 	payload_fill(payload);
-	return frame_make(frame, &rig.g, &conf->worker[h.worker], &h, payload,
+	return frame_make(frame, &harness.g, &conf->worker[h.worker], &h, payload,
 			  (conf->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4) * conf->payload);
 }
 
@@ -172,16 +172,16 @@ static bool packet(void)
 		len += size;
 		frame_resize(frame, len);
 	}
-	rig.linear = rng_chance(&rng, 50) ? rng_range(&rng, FRAME_PAYLOAD, 1600) : 0;
-	same = len > FRAME_HDR + size ? harness_batch(&rig, frame, len, size, rig.port[0]) :
-					harness_packet(&rig, frame, len, rig.port[0]);
+	harness.linear = rng_chance(&rng, 50) ? rng_range(&rng, FRAME_PAYLOAD, 1600) : 0;
+	same = len > FRAME_HDR + size ? harness_batch(&harness, frame, len, size, harness.port[0]) :
+					harness_packet(&harness, frame, len, harness.port[0]);
 	if (!same) {
-		tap_note("packet %llu of worker %u, %u bytes: %s", (unsigned long long)rig.packets,
-			 worker, len, rig.diff);
+		tap_note("packet %llu of worker %u, %u bytes: %s", (unsigned long long)harness.packets,
+			 worker, len, harness.diff);
 		return false;
 	}
-	results += rig.want.multicast;
-	policies_seen |= 1u << rig.o.job[0].rt.policy.mode;
+	results += harness.want.multicast;
+	policies_seen |= 1u << harness.o.job[0].rt.policy.mode;
 	return true;
 }
 
@@ -193,18 +193,19 @@ static void trace(int elem, const char *name, unsigned int payload, unsigned lon
 	ok = !xdp_harness_check(request_job_new_as("trace", WORKERS, SEGMENTS * payload, payload, elem,
 					   "fastest:k=3"));
 	for (int w = 0; ok && w < WORKERS; w++)
-		ok = !xdp_harness_check(request_worker_bind(0, w, rig.port[0]));
+		ok = !xdp_harness_check(request_worker_bind(0, w, harness.port[0]));
 	ok = ok && refresh();
 	for (unsigned long n = 0; ok && n < packets; n++)
 		ok = n % 200 == 199 ? something_happens() : packet();
-	if (ok && (!harness_drain(&rig) || !harness_check_global(&rig) || !harness_check_job(&rig, 0, true))) {
-		tap_note("%s", rig.diff);
+	if (ok && (!harness_drain(&harness) || !harness_check_global(&harness) ||
+		   !harness_check_job(&harness, 0, true))) {
+		tap_note("%s", harness.diff);
 		ok = false;
 	}
 	tap_ok(ok && results > packets / 50,
 	       "oracle: %s, %s, %u elements a message: the same answers and state, %lu packets, %llu results",
 	       tc ? "tc" : "xdp", name, payload, packets, (unsigned long long)results);
-	harness_job_remove(&rig, 0);
+	harness_job_remove(&harness, 0);
 	xdp_harness_check(request_job_del(0));
 }
 
@@ -232,9 +233,9 @@ int main(int argc, char **argv)
 	if (argc - optind != 2)
 		return 2;
 	setenv("SAINA_BPF_OBJECT", argv[optind], 1);
-	harness_open(&rig);		/* and a network namespace: requests_open() in that one */
+	harness_open(&harness);		/* and a network namespace: requests_open() in that one */
 	if (tc)
-		harness_use_tc(&rig);
+		harness_use_tc(&harness);
 	requests_open();
 	if (xdp_harness_helpers(&module, argv[optind + 1]))
 		tap_bail("%s does not load", argv[optind + 1]);
@@ -245,6 +246,6 @@ int main(int argc, char **argv)
 	if (packets >= 10000)
 		tap_ok(!(ROUNDS & ~policies_seen), "oracle: %s: rounds were made under every policy that has rounds",
 		       tc ? "tc" : "xdp");
-	harness_close(&rig);
+	harness_close(&harness);
 	return tap_done();
 }

@@ -113,7 +113,7 @@ Tap.ok(isinstance(limits, dict) and limits["plane"] == "kernel" and limits["jobs
        "limits-get shows the limits", limits)
 Tap.same(do("limits-set", {"jobs": 9}), None, "limits-set is taken")
 
-def told(group, op, attrs):
+def notified(group, op, attrs):
     """What --subscribe shows of an operation: [(name, attributes)].  cli.py sleeps after it
     has subscribed; here its sleep ends when the operation is done."""
     ready, do_it, out, back = *os.pipe(), *os.pipe()
@@ -141,20 +141,20 @@ def told(group, op, attrs):
     return [(n["name"], n["msg"]) for n in values[0]] if len(values) == 1 else values
 
 
-notes = told("config", "job-set", {"id": 1, "policy": {"mode": "bsp"}, "dead-ms": 5000})
+notes = notified("config", "job-set", {"id": 1, "policy": {"mode": "bsp"}, "dead-ms": 5000})
 Tap.ok([(n, m["dead-ms"]) for n, m in notes] == [("job-ntf", 5000)], "--subscribe config: job-ntf after a change", notes)
-notes = told("events", "worker-set", {"job-id": 0, "id": 1, "state": "dead"})
+notes = notified("events", "worker-set", {"job-id": 0, "id": 1, "state": "dead"})
 Tap.ok([(n, m["type"], m["worker"]) for n, m in notes] == [("event", "worker-dead", 1)],
        "--subscribe events: the death of a worker", notes)
-notes = told("config", "worker-del", {"job-id": 0, "id": 1})
+notes = notified("config", "worker-del", {"job-id": 0, "id": 1})
 Tap.ok("worker-del-ntf" in [n for n, _ in notes], "--subscribe config: worker-del-ntf", notes)
-notes = told("config", "worker-set", {"job-id": 0, "id": 1, "ifindex": dev, "ip": 0x0a000002,
+notes = notified("config", "worker-set", {"job-id": 0, "id": 1, "ifindex": dev, "ip": 0x0a000002,
                                       "mac": "020000000001", "udp-port": 5001, "session": 1 << 40})
 Tap.ok("worker-ntf" in [n for n, _ in notes], "--subscribe config: worker-ntf", notes)
 do("job-new", {"name": "gone", "elements": 5, "workers": 1})
-notes = told("config", "job-del", {"name": "gone"})
+notes = notified("config", "job-del", {"name": "gone"})
 Tap.ok("job-del-ntf" in [n for n, _ in notes], "--subscribe config: job-del-ntf", notes)
-notes = told("config", "limits-set", {"jobs": 8})
+notes = notified("config", "limits-set", {"jobs": 8})
 Tap.ok([(n, m["jobs"]) for n, m in notes] == [("limits-ntf", 8)], "--subscribe config: limits-ntf", notes)
 
 

@@ -5,7 +5,7 @@
 #include "harness.h"
 
 /* Worker @w asks about round @round. */
-static int ask(const struct saina_job_conf *c, unsigned int w, uint32_t round)
+static int send_ask(const struct saina_job_conf *c, unsigned int w, uint32_t round)
 {
 	struct saina_ask body = {};
 	struct saina_hdr h = {
@@ -43,15 +43,15 @@ void oracle_test_lead(void)
 	       "lead: rounds open up to lead ahead of a worker that sends nothing");
 	tap_ok(is_held(&c, 4) && rt->behind == 4 && o.job[3].wcount[0].c[SAINA_C_LEAD] == 1,
 	       "lead: the next round does not open");
-	tap_ok(ask(&c, 1, 4) == ORACLE_REDIRECT && answer()->mask == 4 && ask(&c, 1, 3) == ORACLE_REDIRECT &&
-	       !answer()->mask, "lead: the answer to ASK names the worker, of that round only");
+	tap_ok(send_ask(&c, 1, 4) == ORACLE_REDIRECT && answer()->mask == 4 &&
+	       send_ask(&c, 1, 3) == ORACLE_REDIRECT && !answer()->mask, "lead: the answer to ASK names the worker, of that round only");
 	grad(&c, 2, 1, 0, 1);
 	tap_ok(answer()->type == SAINA_MSG_STALE && is_held(&c, 4), "lead: a stale gradient is no progress");
 	grad(&c, 2, 2, 0, 1);
 	tap_ok(answer()->flags & SAINA_F_LATE && two_do(&c, 4) && two_do(&c, 5) && !rt->behind,
 	       "lead: with a late gradient of the worker the job goes on");
-	tap_ok(is_held(&c, 6) && ask(&c, 2, 7) == ORACLE_REDIRECT && is_held(&c, 6) &&
-	       ask(&c, 2, 5) == ORACLE_REDIRECT && two_do(&c, 6) && rt->at[2] == 5,
+	tap_ok(is_held(&c, 6) && send_ask(&c, 2, 7) == ORACLE_REDIRECT && is_held(&c, 6) &&
+	       send_ask(&c, 2, 5) == ORACLE_REDIRECT && two_do(&c, 6) && rt->at[2] == 5,
 	       "lead: an ASK is progress, but of no round that cannot open yet");
 	tap_ok(two_do(&c, 7) && two_do(&c, 8) && is_held(&c, 9) && grad(&c, 2, 9, 0, 1) == ORACLE_DROP &&
 	       out.reason < 0, "lead: the worker that is behind may open the round itself");
@@ -72,7 +72,7 @@ void oracle_test_lead(void)
 	c.policy.seq = 3;
 	c.policy.lead = 0;
 	oracle_job_publish(&o, &c, 0);
-	ask(&c, 2, 20);
+	send_ask(&c, 2, 20);
 	tap_ok(two_do(&c, 21) && is_held(&c, 22), "lead: by default one round with a ring of two");
 	c.policy.seq = 4;
 	c.policy.mode = SAINA_POLICY_BSP;

@@ -401,7 +401,7 @@ static void test_transport(void)
 		req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 0);
 		ret = saina_ctl_call(ctl, req, count_cb, &n);
 		tap_ok(ret == -ETIMEDOUT && monotonic_ms() - before < 5000,
-		       "calls: without an answer a call ends when its patience does");
+		       "calls: without an answer a call ends with its time-out");
 	}
 
 	/* a sentence longer than the buffer, an offset behind the request */

@@ -334,7 +334,7 @@ static void test_too_far_alone(void **state)
 }
 
 /* A newcomer may not open a round while the one before is not over. */
-static void test_gate(void **state)
+static void test_join_in_round(void **state)
 {
 	struct agg *a;
 	struct saina_call call = { .size = sizeof(call) };
@@ -383,7 +383,7 @@ static void test_gate(void **state)
 }
 
 /* A newcomer, and all others have died in a round that none of them has sent whole. */
-static void test_gate_alone(void **state)
+static void test_join_after_deaths(void **state)
 {
 	struct agg *a;
 	struct saina_call call = { .size = sizeof(call) };
@@ -500,8 +500,8 @@ int main(void)
 		statement("behind: a worker too far behind loses no gradient and goes on at another round", test_stale),
 		statement("behind: a worker set one round too far takes part in the round that waits for it", test_too_far),
 		statement("behind: a worker set one round too far goes on when all others are dead", test_too_far_alone),
-		statement("behind: a worker that joins does not open a round before the last one is over", test_gate),
-		statement("behind: a worker that joins after all others have died opens a round", test_gate_alone),
+		statement("behind: a worker that joins does not open a round before the last one is over", test_join_in_round),
+		statement("behind: a worker that joins after all others have died opens a round", test_join_after_deaths),
 		statement("behind: a worker that computes pulls results that it has missed", test_fetch),
 		statement("behind: gradients of a float32 worker that joins a running job are summed with the others'", test_newcomer),
 	};

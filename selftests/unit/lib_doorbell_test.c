@@ -248,7 +248,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		statement_with("by reference: doorbells of all batches that the window has room for leave together",
 			       test_together, begin, end),
-		statement_with("without lent memory: each batch leaves as a batch of gradients",
+		statement_with("without shared memory: each batch leaves as a batch of gradients",
 			       test_messages, begin, end),
 		statement_with("by reference: a question leaves after the doorbells that it would be mixed with",
 			       test_question, begin, end),

@@ -201,11 +201,11 @@ static void test_again(void **state)
 
 static void test_nan_sent(void **state)
 {
-	static const float strange[] = { NAN, -NAN, INFINITY, -INFINITY };
+	static const float special[] = { NAN, -NAN, INFINITY, -INFINITY };
 
 	for (int i = 0; i < N; i++) {
 		for (int j = 0; j < N; j++)
-			s.buf[j] = j == i ? strange[i % 4] : 1;
+			s.buf[j] = j == i ? special[i % 4] : 1;
 		start_type(SAINA_FLOAT32);
 		for (int g = 0; g < SEGMENTS; g++) {
 			bool bad = i / PAYLOAD == g;

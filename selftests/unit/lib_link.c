@@ -32,7 +32,7 @@ static bool is_result(const struct saina_hdr *h)
 	return h->type == SAINA_MSG_RESULT;
 }
 
-/* What a GSO batch would be: of one batch, at about the same time. */
+/* What a GSO batch would be: messages of one batch, sent at about the same time. */
 static bool lost_together(const struct lib_link *l, const struct saina_hdr *h, uint64_t now)
 {
 	uint64_t batch = h->segment / l->c->per_batch;

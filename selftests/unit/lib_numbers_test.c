@@ -255,11 +255,11 @@ typedef float (*fill)(unsigned int w, uint32_t round, unsigned int j);
 
 static float nan_once(unsigned int w, uint32_t round, unsigned int j)
 {
-	static const float strange[] = { NAN, INFINITY, -INFINITY };
+	static const float special[] = { NAN, INFINITY, -INFINITY };
 	static const unsigned int place[] = { 0, 17, PAYLOAD - 1, PAYLOAD, ELEMENTS - 1 };
 
 	if (w == 1 && round % 2 && j == place[round / 2 % 5])
-		return strange[round % 3];
+		return special[round % 3];
 	return w + 1.0f + j / 128.0f;
 }
 

@@ -149,9 +149,9 @@ static void test_variants_agree(void **state)
 }
 
 /* Values at the edges of what there is, each in each lane, in vectors of each length. */
-static void test_strange_values(void **state)
+static void test_special_values(void **state)
 {
-	static const float strange[] = { NAN, -NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, 0.0f,
+	static const float special[] = { NAN, -NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, 0.0f,
 		-0.0f, FLT_MIN, 1e-45f, -1e-45f, 0.5f, 1.5f, -2.5f, 1 << 27, -(1 << 27),
 		(1 << 27) + 16, -(1 << 27) - 16, (1 << 27) - 8 };
 	static const int32_t sums[] = { INT32_MIN, INT32_MAX, -1, 1, 0, INT32_MIN + 1, (1 << 24) + 1 };
@@ -163,8 +163,8 @@ static void test_strange_values(void **state)
 	for (size_t n = 0; n <= 48; n++) {
 		for (size_t s = 0; s < 19 * (n + 1); s++) {
 			for (size_t i = 0; i < n; i++) {
-				g[i] = i == s / 19 ? strange[s % 19] : (float)i;
-				res[i] = i == s / 19 ? -strange[(s + n) % 19] : 1.0f;
+				g[i] = i == s / 19 ? special[s % 19] : (float)i;
+				res[i] = i == s / 19 ? -special[(s + n) % 19] : 1.0f;
 				sum[i] = i == s / 19 ? sums[s % 7] : (int32_t)i - 24;
 			}
 			EACH_VARIANT(v)
@@ -227,7 +227,7 @@ static void test_rounding(void **state)
 /* The largest of each vector length, in each lane, whatever is beside it. */
 static void test_largest(void **state)
 {
-	static const float strange[] = { NAN, -NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, 1e30f, -2.0f };
+	static const float special[] = { NAN, -NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, 1e30f, -2.0f };
 	const struct saina_quant *v = &saina_quant_scalar;
 	float g[40], res[40];
 
@@ -242,9 +242,9 @@ static void test_largest(void **state)
 						g[j] = j & 1 ? -1.0f : 1e-45f;
 						res[j] = -0.0f;
 					}
-					g[at] = strange[s];
-					assert_int_equal(saina_quant_largest(v, g, NULL, n), bits(strange[s]));
-					assert_int_equal(saina_quant_largest(v, g, res, n), bits(strange[s] + res[at]));
+					g[at] = special[s];
+					assert_int_equal(saina_quant_largest(v, g, NULL, n), bits(special[s]));
+					assert_int_equal(saina_quant_largest(v, g, res, n), bits(special[s] + res[at]));
 				}
 				/* two that are finite, and their sum is not */
 				for (size_t j = 0; j < n; j++)
@@ -445,7 +445,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		statement("quantising: every variant that the processor has is found", test_variants_found),
 		statement("quantising: all variants give the same integers", test_variants_agree),
-		statement("quantising: all variants agree on NaN, infinities and limits in every lane", test_strange_values),
+		statement("quantising: all variants agree on NaN, infinities and limits in every lane", test_special_values),
 		statement("quantising: the largest magnitude, NaN or infinity is found in every lane", test_largest),
 		statement("quantising: values are rounded to nearest, to even", test_rounding),
 		statement("quantising: sums of all workers cannot wrap, shifted or not", test_sums_cannot_wrap),

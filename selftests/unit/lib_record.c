@@ -48,7 +48,7 @@ void record_broken(struct lib_record *r, const char *fmt, ...)
 
 uint32_t record_fresh(const struct sim_conf *c, unsigned int i, uint32_t round, uint32_t j)
 {
-	static const float strange[] = { NAN, -NAN, INFINITY, -INFINITY };
+	static const float special[] = { NAN, -NAN, INFINITY, -INFINITY };
 	uint64_t x, who = i + 64ull * round;
 	uint32_t v = rng_mix(c->seed + who + 64ull * 65536 * j);
 	float f = (int32_t)v * 0x1p-31f;
@@ -61,7 +61,7 @@ uint32_t record_fresh(const struct sim_conf *c, unsigned int i, uint32_t round, 
 	if (c->jump && x % 8 == 0)
 		f = copysignf(0, f);
 	if (c->jump && x % 64 == 1 && (x >> 16) % PAYLOAD == j % PAYLOAD)
-		f = strange[(x >> 32) % 4];
+		f = special[(x >> 32) % 4];
 	memcpy(&v, &f, sizeof(v));
 	return v;
 }

@@ -279,7 +279,7 @@ static void send_one(struct sim *s, unsigned int i, struct saina_hdr *h, size_t 
 }
 
 /* As many of @n messages as the kernel takes; the rest is held. */
-static void send_train(struct sim *s, unsigned int i, uint8_t *buf, unsigned int n, size_t len)
+static void send_batch(struct sim *s, unsigned int i, uint8_t *buf, unsigned int n, size_t len)
 {
 	struct worker *w = &s->w[i];
 	unsigned int takes = n;
@@ -306,10 +306,10 @@ static void send_due(struct sim *s, unsigned int i, uint64_t *when)
 	size_t len;
 
 	if (w->held.n && s->now >= w->held.until)
-		send_train(s, i, w->held.buf, w->held.n, w->held.len);
+		send_batch(s, i, w->held.buf, w->held.n, w->held.len);
 	while (!w->held.n && !s->out->error[0] &&
 	       (n = saina_round_output(&w->r, s->now, buf, &len, when)))
-		send_train(s, i, buf, n, len);
+		send_batch(s, i, buf, n, len);
 	if (w->held.n)
 		*when = w->held.until;
 }
@@ -324,7 +324,7 @@ static void step(struct sim *s, unsigned int i)
 	if (!w->alive)
 		return;
 	if (saina_size_mismatch(&w->r, s->sw.conf.active, s->now, s->now, said, sizeof(said)))
-		broken(s, "worker %u takes others for unequal: %s", i, said);
+		broken(s, "worker %u reports a size mismatch: %s", i, said);
 	if (w->busy)
 		finish_round(s, i);
 	if (!w->busy && !w->done && s->now >= w->wake)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A deterministic world for libsaina's machines: workers (userland/lib/reduce/round.h), the
+ * A deterministic simulator for libsaina's machines: workers (userland/lib/reduce/round.h), the
  * oracle as their switch, and a network that loses, repeats, reorders and delays, all by
  * one seed and against a clock of its own.
  *

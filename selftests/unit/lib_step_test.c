@@ -75,13 +75,13 @@ static void test_too_large(void **state)
 
 static void test_not_finite(void **state)
 {
-	static const float strange[] = { NAN, INFINITY, -INFINITY };
+	static const float special[] = { NAN, INFINITY, -INFINITY };
 
 	open_two();
 	assert_true(step(0, 0.5f) == 0.5f);
 	for (int i = 0; i < 3; i++) {
 		memset(buf, 0, sizeof(buf));
-		buf[N - 1 - i] = strange[i];
+		buf[N - 1 - i] = special[i];
 		buf[N - 1] = i ? 0 : NAN;
 		assert_int_equal(saina_push(s[0], buf, N, SAINA_FLOAT32), -EDOM);
 	}

@@ -72,7 +72,7 @@ static int lingering(void)
 }
 
 /* A message of @len bytes, with two copies of descriptor @fd, if that is >= 0. */
-static int put(int c, size_t len, int fd)
+static int msg_send(int c, size_t len, int fd)
 {
 	union {
 		char buf[CMSG_SPACE(2 * sizeof(int))];
@@ -112,7 +112,7 @@ static int hostile(const char *messages)
 		if (connect(c, (struct sockaddr *)&addr, sizeof(addr)))
 			_exit(2);
 		for (; *messages; messages++)
-			if (put(c, strchr("0e", *messages) ? 0 : 16, strchr("de", *messages) ? lingering() : -1))
+			if (msg_send(c, strchr("0e", *messages) ? 0 : 16, strchr("de", *messages) ? lingering() : -1))
 				_exit(3);
 		_exit(0);
 	}
@@ -193,10 +193,10 @@ static void after_an_error(void **state)
 	assert_int_equal(connect(c, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	fd = peer_accept(&s, listener, &who);
 	assert_true(fd >= 0);
-	assert_int_equal(put(fd, 16, -1), 0); /* which it never reads */
+	assert_int_equal(msg_send(fd, 16, -1), 0); /* which it never reads */
 	pid = fork();
 	if (!pid)
-		_exit(put(c, 16, lingering()) ? 1 : 0);
+		_exit(msg_send(c, 16, lingering()) ? 1 : 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	close(c);
 	peer_close(&s, fd);
@@ -217,7 +217,7 @@ static void not_accepted(void **state)
 	if (!pid) {
 		for (int i = 0; i < 8; i++) {
 			c[i] = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-			if (connect(c[i], (struct sockaddr *)&addr, sizeof(addr)) || put(c[i], 16, lingering()))
+			if (connect(c[i], (struct sockaddr *)&addr, sizeof(addr)) || msg_send(c[i], 16, lingering()))
 				_exit(1);
 		}
 		_exit(0);
@@ -243,8 +243,8 @@ static void guarded(void **state)
 
 		snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
 		assert_int_equal(connect(c, (struct sockaddr *)&addr, sizeof(addr)), 0);
-		assert_int_equal(put(c, 16, c), -EPERM); /* before it is accepted */
-		assert_int_equal(put(c, 16, -1), 0);
+		assert_int_equal(msg_send(c, 16, c), -EPERM); /* before it is accepted */
+		assert_int_equal(msg_send(c, 16, -1), 0);
 	}
 	close(c);
 	peer_unlisten(&s, listener);

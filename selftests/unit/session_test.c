@@ -39,7 +39,7 @@ static void setup(void)
 	saina_session_start(&j, now_ms * MSEC);
 }
 
-static void take(void)
+static void count_sent(void)
 {
 	struct saina_session_msg m;
 
@@ -65,17 +65,17 @@ static void pass(uint64_t ms)
 		if (!j.spare_nonce)
 			j.spare_nonce = 100 + now_ms;
 		when = saina_session_run(&j, now_ms * MSEC) / MSEC;
-		take();
+		count_sent();
 		now_ms = when <= now_ms ? now_ms + 1 : when < end ? when : end;
 	} while (now_ms < end);
 	saina_session_run(&j, now_ms * MSEC);
-	take();
+	count_sent();
 }
 
 static uint8_t version = SAINA_PROTO_VERSION;	/* of what is heard */
 
 /* A message comes: of @h what its kind does not tell, and a body. */
-static enum saina_session_event hear(struct saina_hdr h, const void *body, size_t len)
+static enum saina_session_event receive(struct saina_hdr h, const void *body, size_t len)
 {
 	bool refusal = h.type == SAINA_MSG_REFUSE, data = h.type == SAINA_MSG_PROBE_REPLY;
 	struct {
@@ -96,7 +96,7 @@ static enum saina_session_event hear(struct saina_hdr h, const void *body, size_
 
 static enum saina_session_event input(int type, const void *body, size_t len)
 {
-	return hear((struct saina_hdr){ .type = type }, body, len);
+	return receive((struct saina_hdr){ .type = type }, body, len);
 }
 
 static enum saina_session_event welcome(int state, uint32_t round)
@@ -134,7 +134,7 @@ static void refuse(int reason, const char *text)
 /* The answer to probe @i. */
 static enum saina_session_event reply(unsigned int i)
 {
-	return hear((struct saina_hdr){ .type = SAINA_MSG_PROBE_REPLY, .round = i }, "", 0);
+	return receive((struct saina_hdr){ .type = SAINA_MSG_PROBE_REPLY, .round = i }, "", 0);
 }
 
 /* STATUS of the running job, with more in its header. */
@@ -143,7 +143,7 @@ static void status_with(struct saina_hdr h)
 	struct saina_status s = { .active = 1ull << j.job.worker, .state = SAINA_JOB_RUNNING };
 
 	h.type = SAINA_MSG_STATUS;
-	hear(h, &s, sizeof(s));
+	receive(h, &s, sizeof(s));
 }
 
 /* STATUS with the number of a test, and the answer to its probe. */
@@ -154,7 +154,7 @@ static void status_test(uint32_t number)
 
 static void reply_test(uint32_t number)
 {
-	assert_int_equal(hear((struct saina_hdr){ .type = SAINA_MSG_PROBE_REPLY,
+	assert_int_equal(receive((struct saina_hdr){ .type = SAINA_MSG_PROBE_REPLY,
 						  .round = htole32(SAINA_SESSION_PROBES),
 						  .segment = htole32(number) }, "", 0),
 			 SAINA_SESSION_NONE);
@@ -300,13 +300,13 @@ static void test_other_version(void **state)
 }
 
 /* A busy host is given three seconds to answer a probe, one without GRO only one. */
-static void test_probe_patience(void **state)
+static void test_probe_timeout(void **state)
 {
 	for (int gro = 0; gro < 2; gro++) {
-		uint64_t patience = gro ? 3 * SEC : 1 * SEC;
+		uint64_t limit = gro ? 3 * SEC : 1 * SEC;
 
 		admitted(gro);
-		pass(patience - 10);
+		pass(limit - 10);
 		assert_int_equal(j.phase, PHASE_PROBING);
 		assert_int_equal(sent[SAINA_MSG_PROBE], SAINA_SESSION_PROBES);
 		assert_int_equal(reply(3), SAINA_SESSION_PROBED);
@@ -314,18 +314,18 @@ static void test_probe_patience(void **state)
 		pass(1);
 		assert_int_equal(fast, 1);
 		assert_int_equal(sent[SAINA_MSG_READY], 1);
-		assert_int_equal(j.rtt_ns, (patience - 10 - 3 * 40) * MSEC);
+		assert_int_equal(j.rtt_ns, (limit - 10 - 3 * 40) * MSEC);
 
 		/* one that comes when READY has said that there is none: READY again */
 		admitted(gro);
-		pass(patience + 10);
+		pass(limit + 10);
 		assert_int_equal(reply(5), SAINA_SESSION_NONE);
 		pass(1);
 		assert_int_equal(fast, 1);
 		assert_non_null(strstr(j.notes.text + strlen(j.notes.text) + 1, "after all"));
 
 		admitted(gro);
-		pass(patience + 10);
+		pass(limit + 10);
 		assert_int_equal(j.phase, PHASE_READYING);
 		assert_non_null(strstr(j.notes.text, "gro on"));
 		assert_int_equal(fast, 0);
@@ -578,7 +578,7 @@ int main(void)
 		statement("session: a join that is refused as taken, or as seen at no port, is tried again", test_ask_again),
 		statement("session: a wrong token ends the join at once", test_refused),
 		statement("session: an agent of any other version ends the join with its sentence", test_other_version),
-		statement("session: a worker waits 3 s for a probe reply, 1 s without GRO", test_probe_patience),
+		statement("session: a worker waits 3 s for a probe reply, 1 s without GRO", test_probe_timeout),
 		statement("session: probes are sent in pairs until pairs are known not to get through", test_batches),
 		statement("session: the wait for other workers ends with the start time-out", test_start_timeout),
 		statement("session: heartbeats are sent at their interval, and 60 s of silence end the session", test_heartbeats),

@@ -283,7 +283,7 @@ static void test_fastest(void **state)
 }
 
 /* The others have gone on before a worker starts what they have not. */
-static void test_hole(void **state)
+static void test_gap(void **state)
 {
 	begin(WORKERS, 3000);
 	for (unsigned int i = 0; i < WORKERS; i++)
@@ -359,7 +359,7 @@ int main(void)
 		statement("sizes: while the agent is away nothing is concluded", test_agent),
 		statement("sizes: a worker that died in the middle is none of them", test_died),
 		statement("sizes: rounds of the fastest k that end without a straggler are none", test_fastest),
-		statement("sizes: results are gone because the others' round never had them", test_hole),
+		statement("sizes: results are gone because the others' round never had them", test_gap),
 		statement("lead: a round that waits for a worker that is behind ends with no error, is no loss, is "
 			  "tried no more often than each 20 ms, and goes on at once", test_held),
 	};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The steps of parameter-server mode (userland/lib/transport/steps.h) in a simulated world: workers, the
+ * The steps of parameter-server mode (userland/lib/transport/steps.h) in a simulator: workers, the
  * oracle as their switch, a network that loses, repeats and delays, a clock of its own.
  *
  *   - every worker comes to the end; each update is counted once, and nothing else is;
@@ -83,7 +83,7 @@ static void carry(bool down, unsigned int w, const void *msg, unsigned int len)
 	}
 }
 
-static void say(unsigned int w, const struct saina_steps_act *a)
+static void send_act(unsigned int w, const struct saina_steps_act *a)
 {
 	uint8_t msg[MSGLEN] = { 0 };
 	struct saina_hdr *h = (void *)msg;
@@ -123,7 +123,7 @@ static void begins(unsigned int w)
 		m->ready_ns += s.c->base_ns / 2 + s.c->base_ns * 3 / 2 * rng_below(&s.rng, 1000) / 1000;
 }
 
-static void hear(unsigned int w, const struct event *e)
+static void handle_event(unsigned int w, const struct event *e)
 {
 	const struct saina_hdr *h = (const void *)e->msg;
 	struct member *m = &s.m[w];
@@ -178,7 +178,7 @@ static uint64_t turn(unsigned int w)
 	}
 	while ((n = saina_steps_run(&m->t, s.now, act, 4, &when)))
 		for (size_t i = 0; i < n; i++)
-			say(w, &act[i]);
+			send_act(w, &act[i]);
 	return when;
 }
 
@@ -189,7 +189,7 @@ static void deliver(const struct event *e)
 	unsigned int len;
 
 	if (e->down) {
-		hear(e->w, e);
+		handle_event(e->w, e);
 		return;
 	}
 	len = switch_message(&s.sw, e->w, e->msg, e->len, &to, &answer);

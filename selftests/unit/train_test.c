@@ -27,7 +27,7 @@ static const char *in_dir(const char *name)
 }
 
 /* gz: a name that ends so is compressed. */
-static void put(const char *name, const void *bytes, size_t n)
+static void write_file(const char *name, const void *bytes, size_t n)
 {
 	const char *path = in_dir(name);
 
@@ -153,7 +153,7 @@ static void digits_put(const char *name, int lines, int bad_line, const char *ba
 			at += sprintf(at, "%d,", (int)((i % 10 * 7 + j * j) % 17));
 		at += sprintf(at, "%d\n", i % 10);
 	}
-	put(name, text, at - text);
+	write_file(name, text, at - text);
 	free(text);
 }
 
@@ -348,7 +348,7 @@ static void bad_digits_are_refused(void **state)
 	refused("bad.csv", -EINVAL, "line 3 is");
 	digits_put("bad.csv", 5, -1, NULL);
 	refused("bad.csv", -EINVAL, "too few");
-	put("bad.csv", "", 0);
+	write_file("bad.csv", "", 0);
 	refused("bad.csv", -EINVAL, "too few");
 
 	/* the second half of a compressed file is missing */
@@ -397,7 +397,7 @@ static void idx_put(const char *name, const struct idx *x)
 		bytes[head + i] = x->rows ? i * 3 : i % 10;
 	if (!x->rows && x->bytes)
 		bytes[head + x->bytes - 1] = x->label;
-	put(name, bytes, head + x->bytes);
+	write_file(name, bytes, head + x->bytes);
 }
 
 static const struct idx images = {0x803, 20, 4, 3, 240, 0};
@@ -477,7 +477,7 @@ static void bad_idx_is_refused(void **state)
 		idx_folder();
 		unlink(in_dir(names[i]));
 		refused("", -ENOENT, names[i]);
-		put(names[i], "\0\0\10", 3);
+		write_file(names[i], "\0\0\10", 3);
 		refused("", -EINVAL, "too short");
 	}
 }

@@ -98,11 +98,11 @@ static float zeros(const struct verify *v, unsigned int w, uint32_t r, uint64_t 
 /* In every second round one worker has something in one element of every second segment. */
 static float not_finite(const struct verify *v, unsigned int w, uint32_t r, uint64_t i)
 {
-	static const float strange[] = { NAN, INFINITY, -INFINITY };
+	static const float special[] = { NAN, INFINITY, -INFINITY };
 	uint32_t x = mix(v, 65, r, i / v->payload);
 
 	if (r % 2 && x & 1 && w == (x >> 1) % v->workers && i % v->payload == (x >> 8) % 64)
-		return strange[(x >> 16) % 3];
+		return special[(x >> 16) % 3];
 	return 1.0f + w + (i % 128) / 128.0f;
 }
 
