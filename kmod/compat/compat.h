@@ -22,14 +22,4 @@
 #define BTF_KFUNCS_END(name)   BTF_SET8_END(name)
 #endif
 
-/* 6.7: a dump has a whole genl_info. */
-static inline struct nlattr **saina_compat_dump_attrs(struct netlink_callback *cb)
-{
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
-	return genl_info_dump(cb)->attrs;
-#else
-	return genl_dumpit_info(cb)->attrs;
-#endif
-}
-
 #endif /* _SAINA_COMPAT_H */

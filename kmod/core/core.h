@@ -143,7 +143,5 @@ void saina_core_snapshot(const struct saina_job *job, struct saina_job_conf *con
 __u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring);
 /* ... and a job by reference beyond that. */
 __u64 saina_core_memory_shared(__u32 payload, __u32 pool, __u32 workers);
-/* ... with views of so many groups. */
-__u64 saina_core_memory_views(__u32 segments, __u32 payload, __u32 groups);
 
 #endif /* _SAINA_CORE_H */

@@ -39,17 +39,8 @@ __u64 saina_core_memory_shared(__u32 payload, __u32 pool, __u32 workers)
 	return (sizeof(struct saina_input_head) + 4ull * payload) * pool * workers;
 }
 
-/**
- * saina_core_memory_views() - bytes of map memory that a job of groups takes beyond that
- * @segments: of the gradient
- * @payload: elements of one of them
- * @groups: of its workers
- *
- * Views of the groups.
- *
- * Return: bytes
- */
-__u64 saina_core_memory_views(__u32 segments, __u32 payload, __u32 groups)
+/* Bytes of map memory of the views that a job has of its groups. */
+static __u64 memory_of_views(__u32 segments, __u32 payload, __u32 groups)
 {
 	return groups * (sizeof(struct saina_slot_meta) + 4ull * payload) * segments;
 }
@@ -65,9 +56,9 @@ void saina_job_memory(struct saina_job *job)
 	job->memory = saina_core_memory(elements, job->payload, job->pool, job->ring);
 	if (job->by_reference)
 		job->memory += saina_core_memory_shared(job->payload, job->pool, job->workers);
-	job->memory += saina_core_memory_views(job->segments, job->payload,
-					       job->policy.groups > job->next.groups ?
-						       job->policy.groups : job->next.groups);
+	job->memory += memory_of_views(job->segments, job->payload,
+				       job->policy.groups > job->next.groups ?
+					       job->policy.groups : job->next.groups);
 }
 
 /* Bytes that a job may take which has @has of those of all jobs already. */

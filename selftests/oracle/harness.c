@@ -44,7 +44,7 @@ struct saina_hdr *answer(void)
 	return (struct saina_hdr *)(out.frame + FRAME_HDR);
 }
 
-int32_t answer_elem(unsigned int i)
+static int32_t answer_elem(unsigned int i)
 {
 	int32_t v;
 

@@ -17,7 +17,6 @@ void job_make(struct saina_job_conf *c, unsigned int workers, unsigned int segme
 	      const struct saina_policy *p);
 /* The answer's header and its element @i. */
 struct saina_hdr *answer(void);
-int32_t answer_elem(unsigned int i);
 /* Worker @w sends a message; @v is in every element.  The verdict. */
 int send_msg_at(const struct saina_job_conf *c, int type, unsigned int w, uint32_t round,
 		uint32_t segment, int exponent, int32_t v);

@@ -10,7 +10,8 @@
 #include "reduce/size_mismatch.h"
 #include "request.h"
 
-int saina_stale_error(struct saina *s)
+/* Sets the message of -ESTALE and returns it. */
+static int set_stale_error(struct saina *s)
 {
 	const struct saina_ps *t = &s->round.ps;
 
@@ -35,7 +36,8 @@ int saina_stale_error(struct saina *s)
 			   s->round.flow.round, s->session.job.ring);
 }
 
-int saina_not_finite_error(struct saina *s, size_t element)
+/* Sets the message of -EDOM and returns it: @element of the update is not finite. */
+static int set_not_finite_error(struct saina *s, size_t element)
 {
 	return saina_error(
 		s, -EDOM,
@@ -47,9 +49,9 @@ int saina_not_finite_error(struct saina *s, size_t element)
 int saina_req_error(struct saina *s, int err)
 {
 	if (err == -ESTALE)
-		return saina_stale_error(s);
+		return set_stale_error(s);
 	if (err == -EDOM)
-		return saina_not_finite_error(s, s->round.ps.bad);
+		return set_not_finite_error(s, s->round.ps.bad);
 	if (saina_session_error(s))
 		return err;
 	if (err == -EPROTO)
@@ -66,7 +68,7 @@ int saina_check_startable(struct saina *s)
 	int ret = saina_session_error(s);
 
 	if (!ret && s->round.flow.stale)
-		ret = saina_stale_error(s);
+		ret = set_stale_error(s);
 	if (!ret && s->round.flow.round > SAINA_ROUND_MAX)
 		ret = saina_error(s, -EINVAL, "job %u has no round after %u", s->session.job.id,
 				  SAINA_ROUND_MAX);
@@ -166,7 +168,7 @@ int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 		size_t bad = saina_ps_finite(&s->round, &t);
 
 		if (bad < n)
-			return saina_not_finite_error(s, bad);
+			return set_not_finite_error(s, bad);
 	}
 	r = calloc(1, sizeof(*r));
 	if (!r)

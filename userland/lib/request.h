@@ -10,10 +10,6 @@ int saina_check_startable(struct saina *s);
 /* Caller holds s->lock.  Queues an all-reduce; does not wake the progress thread. */
 int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 		    enum saina_result_op op, struct saina_req **req);
-/* Sets the message of -ESTALE and returns it. */
-int saina_stale_error(struct saina *s);
-/* Sets the message of -EDOM and returns it: @element of the update is not finite. */
-int saina_not_finite_error(struct saina *s, size_t element);
 /* Sets the message of a request that finished with @err, and returns @err. */
 int saina_req_error(struct saina *s, int err);
 
