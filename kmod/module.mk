@@ -10,7 +10,7 @@ DKMSDIR	= $(DESTDIR)/usr/src/saina-$(VERSION)
 # Built in a copy, so that the tree stays as it is.
 module: $(B)/saina.ko
 $(B)/saina.ko: Kbuild $(KSRC)
-	@[ -e "$(KDIR)" ] || { echo "$(KDIR) is not there: apt install linux-headers-$(shell uname -r), or name other headers: KDIR=..." >&2; exit 1; }
+	@[ -e "$(KDIR)" ] || { echo "$(KDIR) does not exist: apt install linux-headers-$(shell uname -r), or name other headers: KDIR=..." >&2; exit 1; }
 	@mkdir -p $(B)/module/here
 	cp -u --parents -t $(B)/module/here Kbuild $(KSRC)
 	+$(MAKE) -C $(KDIR) M=$(abspath $(B)/module/here) modules

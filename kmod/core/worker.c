@@ -216,7 +216,7 @@ static int worker_change(struct saina_job *job, const struct saina_worker_attrs 
 		wk->state = req->state;
 	} else if (!saina_worker_alive(wk)) {
 		return saina_refuse(err, -ENOTCONN, SAINA_A_WORKER_ID,
-				    "worker %u of job %s is not there", req->id, job->name);
+				    "worker %u of job %s is not alive", req->id, job->name);
 	}
 	if (SAINA_HAS(req, SAINA_A_WORKER_RELAY)) {
 		if (relay_bad(req))
@@ -316,7 +316,7 @@ int saina_core_worker_del(struct saina_core *c, const struct saina_worker_attrs 
 		return ret;
 	if (found->worker[req->id].state == SAINA_WORKER_STATE_ABSENT)
 		return saina_refuse(err, -ENOENT, SAINA_A_WORKER_ID,
-				    "worker %u of job %s is not there", req->id, found->name);
+				    "job %s has no worker %u", found->name, req->id);
 	c->t->next = *found;
 	memset(&c->t->next.worker[req->id], 0, sizeof(c->t->next.worker[0]));
 	return worker_commit(c, found, req->id, SAINA_CMD_WORKER_DEL_NTF, NULL, err);

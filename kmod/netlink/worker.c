@@ -63,7 +63,7 @@ static int worker_find(struct saina_request *rq, const struct saina_job **job)
 				    (*job)->workers - 1);
 	if (w >= (*job)->workers || (*job)->worker[w].state == SAINA_WORKER_STATE_ABSENT)
 		return saina_refuse(&rq->err, -ENOENT, SAINA_A_WORKER_ID,
-				    "worker %u of job %s is not there", w, (*job)->name);
+				    "job %s has no worker %u", (*job)->name, w);
 	return 0;
 }
 

@@ -166,7 +166,7 @@ check "start: the port of the bridge is attached, the bridge is not" exits_with 
 equal "start: the lock has the process id" "$pid" "$(cat "$WORK/run/lock")"
 check "start: a second sainad in the same directory is refused" exits_with 1 "another sainad runs in $WORK/run: stop it" \
 	in_ns "$B/sainad" -c "$CONF"
-check "start: a second sainad at the same socket is refused" exits_with 1 "somebody else listens at" \
+check "start: a second sainad at the same socket is refused" exits_with 1 "another process listens at" \
 	in_ns "$B/sainad" -c "$CONF" --runtime-dir "$WORK/run2" --bpffs "$WORK/bpf2" --address 192.0.2.2
 check "start: a second sainad at the same pins is refused, with what it needs" exits_with 1 "$WORK/bpf: give this one a --bpffs of its own" \
 	in_ns timeout 20 "$B/sainad" -c "$CONF" --runtime-dir "$WORK/run2" --control "$WORK/control2" --address 192.0.2.2

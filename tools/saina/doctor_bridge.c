@@ -88,7 +88,7 @@ static void check_port_hook(const struct doc_state *s, const struct link *l,
 			      "driver %s has no native XDP", d->name);
 	} else if (!d->has_features && !driver_has_xdp(d->name)) {
 		doc_report_of(DOC_SKIP, "port-hook", l->name, NULL,
-			      "driver %s; the kernel does not tell whether it has native XDP (6.3 and later do)",
+			      "driver %s; this kernel does not say whether it has native XDP (6.3 and later do)",
 			      d->name);
 	} else {
 		doc_report_of(DOC_OK, "port-hook", l->name, NULL, "driver %s has native XDP", d->name);

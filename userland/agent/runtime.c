@@ -70,7 +70,7 @@ static int mount_bpffs(struct runtime *r, const char *where)
 	int ret = bpffs_mount(where);
 
 	if (ret == -ENOTEMPTY)
-		log_error("bpffs: %s is a directory with something in it, and no bpffs: name an empty or a new one, or one on a bpffs (as %s/saina)",
+		log_error("bpffs: the directory %s is not empty and not on a bpffs: name an empty or a new one, or one on a bpffs (as %s/saina)",
 			  where, BPFFS_USUAL);
 	else if (ret)
 		log_error("bpffs: cannot mount one at %s: %s", where, strerror(-ret));

@@ -47,7 +47,7 @@ static const struct argp_option options[] = {
 	{ "log", 'l', "FILE", 0, "a line of JSON per round", 0 },
 	{ "json", 'J', 0, 0, "summary as JSON", 0 },
 	{ "window", OPT_WINDOW, "N", 0, "packets in flight (adaptive)", 0 },
-	{ "rto-min-us", OPT_RTO_MIN, "N", 0, "shortest silence that is asked about", 0 },
+	{ "rto-min-us", OPT_RTO_MIN, "N", 0, "ask the aggregator after this silence at the earliest", 0 },
 	{ "join-timeout-ms", OPT_JOIN_TIMEOUT, "N", 0, "(5000, -1 for ever)", 0 },
 	{ "start-timeout-ms", OPT_START_TIMEOUT, "N", 0, "for the other workers (for ever)", 0 },
 	{ "stop-ms", OPT_STOP, "N", 0, "after a signal, how long nothing may come before the round is given up (2000)", 0 },
@@ -186,8 +186,8 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse,
 	.doc = "Reduce a tensor of known contents, round after round, and check every sum.\v"
-	       "What is not said is taken from SAINA_AGGREGATOR, SAINA_JOB and SAINA_RANK, or what "
-	       "torchrun and mpirun tell of ranks.",
+	       "Options that are not given are taken from SAINA_AGGREGATOR, SAINA_JOB and SAINA_RANK, "
+	       "or from the environment that torchrun and mpirun set.",
 };
 
 void args_parse(struct args *a, int argc, char **argv)

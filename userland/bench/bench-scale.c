@@ -220,7 +220,7 @@ static void job_check(const struct job *j)
 
 	if (sum.c[SAINA_C_STORED] != segments || sum.c[SAINA_C_COMPLETED] != segments ||
 	    sum.c[SAINA_C_ADDED] != segments * (WORKERS - 1))
-		bench_die("job %u: of %llu segments %llu were stored and %llu completed, %llu gradients added: the figures would be of something else",
+		bench_die("job %u: of %llu segments %llu were stored and %llu completed, %llu gradients added: nothing is measured, because the figures would be wrong",
 			  j->conf.job, segments, sum.c[SAINA_C_STORED], sum.c[SAINA_C_COMPLETED],
 			  sum.c[SAINA_C_ADDED]);
 }

@@ -336,7 +336,7 @@ void harness_check_shifted(struct harness *r, const struct bench_job *j)
 		if ((__u32)sums[i] !=
 		    (__u32)v + (m.count - 1u) * (__u32)(int)(((__s64)v + half) >> j->finer))
 			bench_die(
-				"job %u: round %u, element %u: %d is not a sum of shifted inputs: the figures would be of something else",
+				"job %u: round %u, element %u: %d is not a sum of shifted inputs: nothing is measured, because the figures would be wrong",
 				j->conf.job, j->round, i, sums[i]);
 	}
 }
@@ -358,7 +358,7 @@ void harness_check(struct harness *r, const struct bench_job *j)
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
 		if (sum.c[want[i].counter] != j->sent[want[i].branch])
 			bench_die(
-				"job %u: %llu packets were meant to be %s, %llu were: the figures would be of something else",
+				"job %u: %llu packets were meant to be %s, %llu were: nothing is measured, because the figures would be wrong",
 				j->conf.job, (unsigned long long)j->sent[want[i].branch],
 				saina_counter_info[want[i].counter].name,
 				(unsigned long long)sum.c[want[i].counter]);

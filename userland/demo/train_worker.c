@@ -281,7 +281,7 @@ static int join(struct worker *w)
 	if (w->info.round) {
 		fprintf(stderr,
 			"saina-train: worker %d: the job is at round %u already, and this worker "
-			"has only the first model; delete the job and add it anew\n",
+			"has only the first model; delete the job and add it again\n",
 			o->worker, w->info.round);
 		return -ESTALE;
 	}

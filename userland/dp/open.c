@@ -153,7 +153,7 @@ int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 	dp->events_timer = -1;
 	dp->cpus = libbpf_num_possible_cpus();
 	if (dp->cpus < 0)
-		return dp_fail(dp, dp->cpus, "cannot tell the number of CPUs: %s",
+		return dp_fail(dp, dp->cpus, "cannot determine the number of CPUs: %s",
 			       strerror(-dp->cpus));
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
 

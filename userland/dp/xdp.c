@@ -64,7 +64,7 @@ int dp_xdp_attach(struct saina_dp *dp, struct dp_port *p, bool generic)
 		if (err == -EBUSY || err == -EEXIST)
 			return dp_fail(
 				dp, -EBUSY,
-				"port %s: another XDP program is attached to it; `ip link show %s` tells which",
+				"port %s: another XDP program is attached to it; `ip link show %s` shows it",
 				name, name);
 		return dp_fail(dp, err, "port %s: the XDP program cannot be attached: %s", name,
 			       strerror(-err));

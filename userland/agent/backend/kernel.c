@@ -171,7 +171,7 @@ static int mirror_job(struct agent *a, unsigned int id, enum mirror_mode mode,
 
 later:
 	mark_dirty(a->backend->kernel, id);
-	return saina_refuse(err, ret, 0, "job %u is being changed by somebody else: try again", id);
+	return saina_refuse(err, ret, 0, "job %u is being changed by another process: try again", id);
 }
 
 /* Limits that this agent has set are equal already and not notified again. */

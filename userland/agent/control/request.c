@@ -226,7 +226,7 @@ static int worker_get(struct request *rq)
 		w = which->id;
 		if (w >= only->workers || only->worker[w].state == SAINA_WORKER_STATE_ABSENT)
 			return saina_refuse(&rq->err, -ENOENT, SAINA_A_WORKER_ID,
-					    "worker %d of job %s is not there", w, only->name);
+					    "job %s has no worker %d", only->name, w);
 		return reply_worker(rq, only, w);
 	}
 	ret = dump_begin(rq, SAINA_A_WORKER_JOB_ID, which->job_id, SAINA_A_WORKER_JOB_NAME,
@@ -435,7 +435,7 @@ static int check_request(struct request *rq)
 				    op->name);
 	if (op->flags & SAINA_OP_ADMIN && !rq->admin)
 		return saina_refuse(&rq->err, -EPERM, 0,
-				    "changing anything is for root%s%s: use sudo",
+				    "only root%s%s may change anything: use sudo",
 				    rq->a->control->has_admin_gid ? " and the group " : "",
 				    rq->a->control->has_admin_gid ? rq->a->cfg.admin_group : "");
 	return decode_request(rq->nlh, op->class, rq->dump ? op->dump_takes : op->do_takes, &rq->d,

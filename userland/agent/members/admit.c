@@ -91,7 +91,7 @@ static bool find_port(struct agent *a, const struct sender *from, const struct s
 				  place)) {
 		reply_refuse(
 			a, from, h, nonce, SAINA_REFUSE_PORT,
-			"you did not come in by an attached port of bridge %s: see `saina port show` there",
+			"the JOIN came in by no attached port of bridge %s: see `saina port show` there",
 			a->cfg.bridge);
 		return false;
 	}

@@ -147,7 +147,7 @@ static void close_silent(struct source *timer, uint32_t events)
 		s->counts[SHM_SILENT]++;
 		log_limited(
 			&limit, LOG_L_INFO,
-			"by reference: process %d of user %u has asked nothing for %u ms: its connection is closed",
+			"by reference: process %d of user %u has sent no request for %u ms: its connection is closed",
 			q->who.pid, q->who.uid, SILENCE_MS);
 		close_client(q);
 	}
@@ -187,7 +187,7 @@ static void await_request(struct agent *a, int fd, const struct ucred *who)
 	s->counts[SHM_CROWDED]++;
 	send_refusal(
 		a, fd, who, -EBUSY,
-		"too many connections of this user wait here and ask nothing: ask again, or close some");
+		"too many connections of this user are open without a request: try again, or close some");
 	peer_close(&a->peers, fd);
 }
 

@@ -202,7 +202,7 @@ static enum MHD_Result handle_request(void *cls, struct MHD_Connection *c, const
 		return MHD_YES;
 	}
 	if (strcmp(url, "/metrics"))
-		return send_error(c, MHD_HTTP_NOT_FOUND, "sainad has /metrics and nothing else\n");
+		return send_error(c, MHD_HTTP_NOT_FOUND, "sainad serves /metrics only\n");
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
 		return send_error(c, MHD_HTTP_METHOD_NOT_ALLOWED, "/metrics is read by GET\n");
 	/* after a resume the last snapshot is the one that it waited for */

@@ -237,7 +237,7 @@ int saina_io_open(struct saina_io *io, const char *aggregator, const char *inter
 	}
 	ret = find_interface(io, interface);
 	if (ret && interface)
-		return set_error(io, ret, "interface %s is not there or has no IPv4 address",
+		return set_error(io, ret, "interface %s does not exist or has no IPv4 address",
 				 interface);
 	if (ret)
 		return set_error(io, ret, "no interface has the address used towards %s",

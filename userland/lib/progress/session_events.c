@@ -41,19 +41,19 @@ static void resume(struct saina *s, uint64_t now)
 		saina_ps_rejoin(&s->round);
 	else if (s->round.ps.on)
 		saina_session_fail(j, -ECONNRESET,
-				   "job %u was started afresh, and its parameter server has "
-				   "lost the steps: open it anew, with the model of one of its workers",
+				   "job %u was restarted, and its parameter server has lost the "
+				   "steps: join it again, with the model of one of its workers",
 				   j->job.id);
 	else if (j->job.formed && j->job.first_round < f->round)
 		saina_session_fail(
 			j, -ECONNRESET,
 			"job %u begins again at round %u, where most of its workers are, and "
-			"this one is at %u: open it anew, with the model of one of them",
+			"this one is at %u: join it again, with the model of one of them",
 			j->job.id, j->job.first_round, f->round);
 	else if (!saina_flow_again(f, j->job.first_round, j->job.formed, now))
 		saina_session_fail(j, -ECONNRESET,
-				   "job %u was started afresh in the middle of round %u: open it "
-				   "anew, with the model of a worker that is not in this round",
+				   "job %u was restarted in the middle of round %u: join it "
+				   "again, with the model of a worker that is not in this round",
 				   j->job.id, f->round);
 }
 

@@ -311,7 +311,7 @@ static enum saina_session_event welcome_rx(struct saina_session *j, const struct
 		return SAINA_SESSION_NONE; /* a duplicate */
 	if (!first && !job_unchanged(job, h, w)) {
 		saina_session_fail(j, -ECONNRESET,
-				   "job %u was replaced by another one: open it anew", job->id);
+				   "job %u was replaced by another one: join it again", job->id);
 		return SAINA_SESSION_NONE;
 	}
 	job->id = le16toh(h->job);
