@@ -73,7 +73,7 @@ tests() {
 		return
 	fi
 	if [ "$1" = tc ]; then
-		list=('trace_test --tc --packets 300000' tc_test 'numbers_test --tc --rounds 200' 'hostile_test --tc' 'ps_test --tc --packets 60000')
+		list=('trace_test --tc --packets 300000' tc_test 'numbers_test --tc --rounds 200' 'hostile_test --tc' 'ps_test --tc --packets 60000' meta_test)
 	fi
 	for t in "${list[@]}"; do
 		# shellcheck disable=SC2086
@@ -127,7 +127,7 @@ mutant() {
 	[[ $1 == *$pattern* ]] || return 0
 	# What only the tc program has, or only its tests see; what happens between two locks; all
 	# else is tried in the XDP program.
-	case $2:$1 in gso.bpf.h:*|saina_tc.bpf.c:*|*:ask-without-end) hook=tc ;; *:between-locks-*) hook=window ;; esac
+	case $2:$1 in gso.bpf.h:*|saina_tc.bpf.c:*|check_skb.bpf.h:*|*:ask-without-end) hook=tc ;; *:between-locks-*) hook=window ;; esac
 	text=$(<"kmod/bpf/$2") rest=${text//"$3"/}
 	if [ $((${#text} - ${#rest})) != ${#3} ]; then
 		say STALE "$1" "\"$3\" is not once in $2"
@@ -293,6 +293,11 @@ else
 	mutant fetch-opens slot_sum.bpf.h 'verdict = c->in.pull ? round_missed(c) : round_permit(c, conf);' 'verdict = round_permit(c, conf);'
 	mutant completion-to-one shm.bpf.h 'c->completed ? VERDICT_COMPLETION_ALL : VERDICT_COMPLETION' 'VERDICT_COMPLETION'
 	mutant stale-goes-on shm.bpf.h '	if (verdict == VERDICT_STALE || verdict == VERDICT_NAK)' '	if (verdict == VERDICT_NAK)'
+	mutant doorbell-beyond-the-gradient shm.bpf.h 'c->in.segment >= conf->segments || ' ''
+	mutant doorbell-of-what-is-not-posted shm.bpf.h 'if (!(posted >> i & 1))' 'if (0)'
+	mutant doorbell-of-the-first-32 shm.bpf.h '1ull << (i & (SAINA_DOORBELL_SEGMENTS - 1))' '1ull << (i & 31)'
+	mutant doorbell-says-the-last-segment shm.bpf.h '		c->in.segment = first;' ''
+	mutant fetch-adds check.bpf.h $'		m->in.pull = true;\n		flags' '		flags'
 	mutant doorbell-short-no-dedupe shm_sum.bpf.h '	plain = shm_take_input(&in->head, c) && slot_is_plain(&h->meta, &c->in);' '	plain = slot_is_plain(&h->meta, &c->in);'
 	# SFCD
 	mutant first-round-decides sfcd.bpf.h 'if (rt->primed || parity) {' 'if (1) {'
@@ -312,7 +317,7 @@ else
 	# arrival times
 	mutant arrival-of-1024 lateness.bpf.h '(in->now - opened_at) / 1000' '(in->now - opened_at) / 1024'
 	mutant arrival-twice lateness.bpf.h 'if (a->round == in->round + 1)' 'if (0)'
-	mutant arrival-in-the-bucket-below lateness.bpf.h 'b += us != 0;' ';'
+	mutant arrival-in-the-bucket-below lateness.bpf.h 'b += is_above(us, 0);' ';'
 	mutant arrival-before-the-first lateness.bpf.h 'in->now > opened_at ? (in->now - opened_at) / 1000 : 0' '(in->now - opened_at) / 1000'
 	mutant arrival-of-another-job lateness.bpf.h 'if (a->generation != in->generation) {' 'if (0) {'
 	mutant arrival-of-late-not-noted slot.bpf.h 'if (!c->in.segment && !c->in.pull && !(e->seen & c->in.bit))' 'if (0)'
@@ -322,6 +327,17 @@ else
 	mutant any-address check.bpf.h '!= b->ip)' '!= b->ip && 0)'
 	mutant any-session check.bpf.h 'if (H(__u64, h, session) != m->binding->session)' 'if (0)'
 	mutant half-a-session check.bpf.h 'if (H(__u64, h, session) != m->binding->session)' 'if (H(__u32, h, session) != (__u32)m->binding->session)'
+	mutant any-mac check.bpf.h 'return SAINA_C_BAD_MAC;' ';'
+	mutant half-a-mac check.bpf.h $' ||\n	    RD(__u16, f->head + 10) != RD(__u16, b->mac + 4))' ')'
+	mutant any-udp-port check.bpf.h 'if (RD(__be16, f->head + SAINA_UDP_OFF) != b->udp_port)' 'if (0)'
+	mutant any-elements check.bpf.h 'return SAINA_C_ELEMS;' ';'
+	mutant any-element-type check.bpf.h 'if (H(__u8, h, elem) != conf->elem)' 'if (0)'
+	mutant any-segment check.bpf.h 'if (in->segment >= conf->segments)' 'if (0)'
+	mutant segment-at-the-end check.bpf.h 'if (in->segment >= conf->segments)' 'if (in->segment > conf->segments)'
+	mutant worker-64-is-0 check.bpf.h $'	if (w >= SAINA_WORKERS_MAX)\n		return NULL;' $'	if (w > SAINA_WORKERS_MAX)\n		return NULL;'
+	mutant job-not-running check.bpf.h 'if (conf->state != SAINA_JOB_RUNNING && !(probe && conf->state == SAINA_JOB_FORMING))' 'if (0)'
+	mutant job-of-another-generation dispatch.bpf.h '!rt || rt->generation != m->conf->generation' '!rt'
+	mutant leave-in-anothers-name dispatch.bpf.h $' ||\n		     type == SAINA_MSG_LEAVE)' ')'
 	mutant any-length check.bpf.h 'return SAINA_C_LENGTH;' ';'
 	mutant the-dead-speak check.bpf.h 'if (!probe && !(in->active >> in->worker & 1))' 'if (0)'
 	mutant reserved-is-ignored check.bpf.h 'H(__u16, h, k))' 'H(__u8, h, k))'
@@ -363,6 +379,14 @@ else
 	mutant super-goes-on saina_tc.bpf.c 'if (skb->gso_size && skb->len != ETH_HLEN + ip_len)' 'if (0)'
 	mutant control-super saina_tc.bpf.c 'else if (!skb->gso_size)' 'else'
 	mutant trailer-to-all gso.bpf.h 'if (skb->len > SAINA_UDP_OFF + udp_len &&' 'if (0 &&'
+	mutant lengths-differ saina_tc.bpf.c 'udp_len != ip_len - 20 ||' ''
+	mutant tag-beside-the-frame saina_tc.bpf.c '(kind == FRAME_DATA || kind == FRAME_CONTROL) && skb->vlan_present' '0'
+	# what the kernel does to a frame on its way out
+	mutant checksum-from-anywhere check_skb.bpf.h 'head + start != data + SAINA_UDP_OFF' '0'
+	mutant checksum-to-anywhere check_skb.bpf.h 'offset != offsetof(struct udphdr, check)' '0'
+	mutant checksum-is-finished check_skb.bpf.h 'meta = SKB_PARTIAL;' ';'
+	mutant cut-as-anything check_skb.bpf.h 'type & ~GSO_ALLOWED' '0'
+	mutant cut-as-tcp check_skb.bpf.h '0x60002u' '0x60003u'
 	# PS mode
 	mutant ps-counts-twice ps.bpf.h 'cnt->last[w] > c->in.round' '0'
 	mutant ps-window-ends-one-late ps.bpf.h '(__u32)(done - of), window)' '(__u32)(done - of), window + 1)'
