@@ -100,6 +100,12 @@ static void bad_worker(struct bad *b)
 		       rng_below(b->r, 64);
 }
 
+static void bad_name(struct bad *b)	/* another worker's, with its session */
+{
+	b->h->worker = rng_below(b->r, b->j->workers);
+	b->h->session = b->j->conf.worker[b->h->worker].session;
+}
+
 static void bad_port(struct bad *b)
 {
 	b->s->ifindex = b->w->harness->port[rng_below(b->r, HARNESS_PORTS)];
@@ -112,7 +118,17 @@ static void bad_mac(struct bad *b)
 
 static void bad_ip(struct bad *b)
 {
-	b->f[FRAME_IP + 12 + rng_below(b->r, 4)] ^= 1 << rng_below(b->r, 8);
+	const __be32 from[] = { 0, htonl(INADDR_LOOPBACK), htonl(INADDR_BROADCAST), harness_group(b->j->conf.job) };
+
+	if (rng_chance(b->r, 300))
+		memcpy(b->f + FRAME_IP + 12, &from[rng_below(b->r, 4)], 4);
+	else
+		b->f[FRAME_IP + 12 + rng_below(b->r, 4)] ^= 1 << rng_below(b->r, 8);
+}
+
+static void bad_checksum(struct bad *b)	/* allowed: the answer has its own */
+{
+	frame_be16(b->f + FRAME_UDP + 6, rng_chance(b->r, 500) ? 0 : rng_u64(b->r));
 }
 
 static void bad_udp_port(struct bad *b)
@@ -122,6 +138,10 @@ static void bad_udp_port(struct bad *b)
 
 static void bad_session(struct bad *b)
 {
+	if (rng_chance(b->r, 300)) {
+		b->h->session = b->j->conf.worker[rng_below(b->r, b->j->workers)].session;
+		return;
+	}
 	b->h->session += rng_chance(b->r, 700) ? -1ull : 1ull << rng_below(b->r, 64);
 }
 
@@ -146,18 +166,20 @@ static void bad_elem_type(struct bad *b)
 		b->h->elem = rng_chance(b->r, 500) ? SAINA_ELEM_FLOAT32 : rng_u64(b->r);
 }
 
-static void bad_segment(struct bad *b)
+static void bad_segment(struct bad *b)	/* the last one is allowed, with a DOORBELL's bits behind it, too */
 {
-	b->h->segment = rng_chance(b->r, 500) ? b->j->conf.segments : rng_u64(b->r) | 1u << 31;
+	b->h->segment = rng_chance(b->r, 300) ? b->j->conf.segments : rng_chance(b->r, 300) ? b->j->conf.segments - 1 :
+			rng_chance(b->r, 300) ? 0xffffffff : rng_u64(b->r) | 1u << 31;
 }
 
 static void bad_future(struct bad *b)
 {
 	static const uint32_t by[] = { 2, 3, 16, 0x10000 };
+	static const uint32_t edge[] = { 0, 0x7fffffff, 0x80000000, SAINA_ROUND_MAX, 0xffffffff };
 
 	b->h->round += by[rng_below(b->r, 4)];
-	if (rng_chance(b->r, 100))
-		b->h->round = 0xffffffff - rng_below(b->r, 2);
+	if (rng_chance(b->r, 300))
+		b->h->round = edge[rng_below(b->r, 5)];
 }
 
 static void bad_replay(struct bad *b)
@@ -294,6 +316,7 @@ static const struct {
 	{ "forged answer", bad_forged_answer }, { "type", bad_type }, { "flags", bad_flags },
 	{ "job", bad_job }, { "worker", bad_worker }, { "port", bad_port }, { "MAC", bad_mac },
 	{ "IP", bad_ip }, { "UDP port", bad_udp_port }, { "session", bad_session },
+	{ "another's name", bad_name }, { "UDP checksum", bad_checksum },
 	{ "count", bad_count }, { "payload size", bad_elems }, { "element type", bad_elem_type },
 	{ "segment", bad_segment }, { "future", bad_future }, { "replay", bad_replay },
 	{ "replay", bad_replay }, { "window", bad_window }, { "window", bad_window },
@@ -327,6 +350,8 @@ static void make_true(struct bad *b, bool exponent)
 void malformed_hostile(struct sim *w, struct malformed *s)
 {
 	struct bad b = { .w = w, .r = &w->rng, .s = s, .f = s->frame };
+	static const uint8_t others[] = { SAINA_MSG_PULL, SAINA_MSG_PULL, SAINA_MSG_PROBE, SAINA_MSG_ASK,
+					  SAINA_MSG_DOORBELL, SAINA_MSG_FETCH };
 	unsigned int first, n = 0, i;
 	struct message m = {};
 	bool exponent = true;
@@ -334,8 +359,8 @@ void malformed_hostile(struct sim *w, struct malformed *s)
 	for (i = rng_below(&w->rng, SIM_JOBS); !w->job[i].present; i = (i + 1) % SIM_JOBS)
 		;
 	b.j = &w->job[i];
-	m.type = rng_chance(&w->rng, 700) ? SAINA_MSG_GRAD :
-		 rng_chance(&w->rng, 700) ? SAINA_MSG_PULL : SAINA_MSG_PROBE;
+	m.type = rng_chance(&w->rng, 700) ? SAINA_MSG_GRAD : others[rng_below(&w->rng, 6)];
+	m.posted = rng_chance(&w->rng, 500) ? ~0ull : rng_u64(&w->rng);
 	m.job = b.j->conf.job;
 	m.worker = rng_below(&w->rng, b.j->workers);
 	m.session = b.j->conf.worker[m.worker].session;

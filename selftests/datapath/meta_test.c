@@ -279,6 +279,21 @@ static void test_cases(const char *port, bool countable)
 	check_out(200);
 	verdict(fragments() == before + taken && !seen.frames, port,
 		"GSO batches of TCP, of UFO and of tunnels do not come out");
+
+	/* the kernel takes the tag out of the frame before the program sees it */
+	begin();
+	before = fragments();
+	good(1);
+	memmove(t.f + 16, t.f + 12, t.len - 12);
+	frame_be16(t.f + 12, 0x8100);
+	frame_be16(t.f + 14, 0);
+	t.len += 4;
+	t.vnet.csum_start += 4;
+	t.vnet.hdr_len += 4;
+	ok = send_frame_out();
+	check_out(200);
+	verdict(ok && fragments() == before + 1 && !seen.frames, port,
+		"a gradient behind a priority tag does not come out");
 }
 
 static void corrupt(void)

@@ -386,7 +386,7 @@ else
 	mutant checksum-to-anywhere check_skb.bpf.h 'offset != offsetof(struct udphdr, check)' '0'
 	mutant checksum-is-finished check_skb.bpf.h 'meta = SKB_PARTIAL;' ';'
 	mutant cut-as-anything check_skb.bpf.h 'type & ~GSO_ALLOWED' '0'
-	mutant cut-as-tcp check_skb.bpf.h '0x60002u' '0x60003u'
+	mutant cut-as-fragments check_skb.bpf.h '0x60002u' '0x70002u'
 	# PS mode
 	mutant ps-counts-twice ps.bpf.h 'cnt->last[w] > c->in.round' '0'
 	mutant ps-window-ends-one-late ps.bpf.h '(__u32)(done - of), window)' '(__u32)(done - of), window + 1)'
