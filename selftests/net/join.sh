@@ -34,7 +34,8 @@ check "join: a JOIN by name that has no name is refused" slowwait 20 nameless
 answered=$(in_worker 2 python3 - <<-'END'
 	import select, socket, time
 	length_of, got = {}, {}
-	for type_, version in ((16, 4), (20, 4), (20, 2), (99, 4)):
+	# 18: a REFUSE, as another agent or an echo service would send it back
+	for type_, version in ((16, 4), (20, 4), (20, 2), (99, 4), (18, 4), (18, 2)):
 	    for length in (1, 48, 72, 136, 168, 219, 220, 300):
 	        # of its own, so that an answer that is late is not taken for another's
 	        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -54,7 +55,7 @@ END
 )
 equal "join: no answer of the agent is longer than what it answers" "" \
 	"$(awk '$2 > $1' <<<"$answered" | xargs)"
-equal "join: what is long enough is refused with a sentence" 6 "$(awk '$2 == 220' <<<"$answered" | wc -l)"
+equal "join: what is long enough and asks for something is refused with a sentence" 6 "$(awk '$2 == 220' <<<"$answered" | wc -l)"
 
 # The last round that there can be, and one more; what else is wrong is the token.
 refusals=$(in_worker 2 python3 - <<-'END'

@@ -111,6 +111,17 @@ static void handle_datagram(struct agent *a, const struct sender *from, const vo
 				from->text, h->version, SAINA_PROTO_VERSION);
 		return;
 	}
+	switch (h->type) {
+	case SAINA_MSG_JOIN:
+	case SAINA_MSG_READY:
+	case SAINA_MSG_HEARTBEAT:
+	case SAINA_MSG_LEAVE:
+		break;
+	default:
+		/* unknown types are dropped (versioning rule), and so are replies of any version: two
+		 * agents would refuse each other's refusals for ever */
+		return;
+	}
 	if (h->version != SAINA_PROTO_VERSION) {
 		reply_refuse(
 			a, from, h, 0, SAINA_REFUSE_VERSION,
@@ -119,15 +130,6 @@ static void handle_datagram(struct agent *a, const struct sender *from, const vo
 		return;
 	}
 	nonce = h->type == SAINA_MSG_JOIN ? le64toh(body->nonce) : 0;
-	switch (h->type) {
-	case SAINA_MSG_JOIN:
-	case SAINA_MSG_READY:
-	case SAINA_MSG_HEARTBEAT:
-	case SAINA_MSG_LEAVE:
-		break;
-	default:
-		return; /* unknown types are dropped (versioning rule) */
-	}
 	if (!header_is_valid(h, len) ||
 	    (h->type == SAINA_MSG_JOIN &&
 	     (h->session || body->reserved || le32toh(body->round) > SAINA_ROUND_MAX))) {
