@@ -3,8 +3,9 @@
 """A worker that forges its control messages, for ctrl_fields.sh.
 
 ctrl_fields.py live JOB WORKER ROUND   joins, naming ROUND as its first, says "welcome", and goes on with
-                                  READY and HEARTBEAT whose fields are at their extremes; at SIGTERM
-                                  leaves with such a LEAVE and says "left"
+                                  READY and HEARTBEAT whose fields are at their extremes, and with
+                                  messages in the name of others; at SIGTERM leaves with such a LEAVE
+                                  and says "left"
 ctrl_fields.py joins JOB WORKER        JOINs with a field at its extreme each, one a line: which, and the
                                   reason of the REFUSE, or "welcome" (then it leaves), or "silence"
 ctrl_fields.py size JOB ELEMENTS...    JOINs to a job that takes its size from its first worker: likewise
@@ -86,14 +87,33 @@ REPORTS = [struct.pack("<QQII", *r) for r in ((U64, U64, U32, U32), (0, U64, 0, 
                                               (1 << 63, 1 << 63, 1 << 31, 1 << 31), (0, 0, 0, 0))]
 
 
+def of_others(job, worker, session):
+    """With its own session: in the name of others and of workers and jobs that cannot be, in lengths that
+    no message has, and messages that only the agent sends."""
+    for kind in (READY, HEARTBEAT, LEAVE):
+        for w in (0, 1, 3, 63, 64, 65, 127, 128, 255):
+            yield header(kind, job, w, session, flags=4 if kind == HEARTBEAT else 0).ljust(220, b"\xff")
+            yield header(kind, job, w, session).ljust(220, b"\0")
+        for j in (255, 256, U16):
+            yield header(kind, j, worker, session).ljust(220, b"\0")
+        for length in (0, 1, 47, 48, 71, 219, 221, 512, 1400):
+            yield header(kind, job, worker, session).ljust(length, b"\0")[:length]
+    for kind in (WELCOME, REFUSE, STATUS, 0, 23, 255):
+        yield header(kind, job, worker, session).ljust(220, b"\0")
+
+
 def live(job, worker, rnd):
     m = join(join_message(job, worker, int(rnd, 0)), 60)
     if not m or m[1] != WELCOME:
         sys.exit("no welcome")
     session = session_of(m)
-    print("welcome", flush=True)
     ends = []
     signal.signal(signal.SIGTERM, lambda *_: ends.append(1))
+    print("welcome", flush=True)
+    for message in of_others(job, worker, session):
+        sock.send(message)
+    while answer({REFUSE}, 0.2):
+        pass
     i = 0
     while not ends:
         fields = EXTREMES[i % len(EXTREMES)]

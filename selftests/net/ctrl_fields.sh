@@ -59,6 +59,7 @@ done
 
 # 2. READY, HEARTBEAT and LEAVE with fields at their extremes
 check "fields at their extremes: rounds go on" rounds_go_on forged 200
+equal "messages in the name of others: all three workers are still members" 3 "$(members forged)"
 check "fields at their extremes: sainad's metrics are right" metrics_are_right || diag "$(metrics_are_right 2>&1)"
 check "fields at their extremes: the workers can be shown" saina -j worker show forged
 forger_stop
