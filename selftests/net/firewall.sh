@@ -52,7 +52,7 @@ agent_saina_in_switch() {
 }
 
 # 1. Addresses where no aggregator is
-for address in 0.0.0.0 127.0.0.1 127.0.0.1:48865; do
+for address in 0.0.0.0 127.0.0.1 127.0.0.1:48865 127.0.1.1 239.190.0.0 255.255.255.255; do
 	check_join_error "aggregator $address is refused with a sentence" \
 		"aggregator ${address%:*}: no worker is at a port of a bridge there" --aggregator "$address"
 done

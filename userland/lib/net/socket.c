@@ -56,6 +56,15 @@ static int resolve(const char *host, struct in_addr *addr)
 	return 0;
 }
 
+/* Not 0.0.0.0, 127.0.0.0/8 (Debian's /etc/hosts has the host's name at 127.0.1.1), multicast or
+ * broadcast.
+ */
+static bool is_of_a_bridge(in_addr_t address)
+{
+	return address != INADDR_ANY && address >> IN_CLASSA_NSHIFT != IN_LOOPBACKNET &&
+	       address < INADDR_UNSPEC_GROUP;
+}
+
 static int parse_address(struct saina_io *io, const char *text)
 {
 	const char *colon = text ? strchr(text, ':') : NULL;
@@ -75,8 +84,7 @@ static int parse_address(struct saina_io *io, const char *text)
 				 "aggregator \"%s\": is no IPv4 address, and as a host name: %s", host,
 				 gai_strerror(ret));
 	inet_ntop(AF_INET, &io->ctrl.sin_addr, io->address, sizeof(io->address));
-	if (io->ctrl.sin_addr.s_addr == htonl(INADDR_ANY) ||
-	    io->ctrl.sin_addr.s_addr == htonl(INADDR_LOOPBACK))
+	if (!is_of_a_bridge(ntohl(io->ctrl.sin_addr.s_addr)))
 		return set_error(io, -EINVAL,
 				 "aggregator %s: no worker is at a port of a bridge there: give "
 				 "the address of "
