@@ -127,7 +127,7 @@ mutant() {
 	[[ $1 == *$pattern* ]] || return 0
 	# What only the tc program has, or only its tests see; what happens between two locks; all
 	# else is tried in the XDP program.
-	case $2:$1 in gso.bpf.h:*|saina_tc.bpf.c:*|check_skb.bpf.h:*|*:ask-without-end) hook=tc ;; *:between-locks-*) hook=window ;; esac
+	case $2:$1 in gso.bpf.h:*|saina_tc.bpf.c:*|check_skb.bpf.h:*|*:ask-without-end) hook=tc ;; *:between-locks-*|*:short-no-exponent) hook=window ;; esac
 	text=$(<"kmod/bpf/$2") rest=${text//"$3"/}
 	if [ $((${#text} - ${#rest})) != ${#3} ]; then
 		say STALE "$1" "\"$3\" is not once in $2"

@@ -12,6 +12,16 @@
  *	  round's lock: r is over
  *
  * Its answer is the result of (r, 1), if there is one, else STALE.
+ *
+ * And a gradient whose slot becomes coarser after the fast path has compared exponents:
+ *
+ *	worker 2			worker 1
+ *	GRAD(0, segment 1), exponent 8
+ *	  the slot has 8, too
+ *					GRAD(0, segment 1), exponent 0
+ *	  slot's lock: it has 0 now
+ *
+ * It is shifted before it is added.
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -30,13 +40,14 @@
 #define TRIES	20 /* of a packet that was held for so long that it went on by itself */
 
 static struct harness harness;
-static struct saina_job_conf conf;
+static struct saina_job_conf conf, mixed;
 static volatile struct window *window;
 
 struct late {
 	pthread_t thread;
 	int cpu;
 	uint32_t round;
+	bool coarser;	/* its slot becomes coarser, meanwhile */
 	int err, verdict;
 	bool ended;
 	uint8_t out[FRAME_MAX];
@@ -56,13 +67,28 @@ static int grad(unsigned int w, uint32_t round, uint32_t segment, uint8_t *out)
 	return harness_exchange(&harness, &conf, h, v, sizeof(v), out);
 }
 
+/* A gradient of segment 1 of job `mixed`. */
+static int grad_of(unsigned int w, uint32_t round, int exponent, int32_t value, uint8_t *out)
+{
+	const struct saina_hdr h = {
+		.type = SAINA_MSG_GRAD, .count = ELEMS, .worker = w, .round = round, .segment = 1,
+		.exponent = exponent,
+	};
+	int32_t v[ELEMS];
+
+	for (int i = 0; i < ELEMS; i++)
+		v[i] = value;
+	return harness_exchange(&harness, &mixed, h, v, sizeof(v), out);
+}
+
 static void *send_late(void *arg)
 {
 	struct late *l = arg;
 
 	cpus_pin(l->cpu);
-	window->worker = 1 + LATE;
-	l->verdict = grad(LATE, l->round, 1, l->out);
+	window->worker = 1 + (l->coarser ? WINDOW_CPU + l->cpu : LATE);
+	l->verdict = l->coarser ? grad_of(LATE, l->round, 8, 3 << 8, l->out) :
+				  grad(LATE, l->round, 1, l->out);
 	window->worker = 0;
 	__atomic_store_n(&l->ended, true, __ATOMIC_RELEASE);
 	return NULL;
@@ -87,19 +113,20 @@ static bool overtake(uint32_t r, bool with_result)
 }
 
 /* Rounds @round to @round + 2; false if it was not held until the others were done. */
-static bool run(struct late *l, int cpu, uint32_t round, bool with_result)
+static bool run(struct late *l, int cpu, uint32_t round, bool with_result, bool coarser)
 {
 	const struct timespec pause = {.tv_nsec = 50000};
 	bool overtaken = false;
 
-	*l = (struct late){.cpu = cpu, .round = round};
+	*l = (struct late){.cpu = cpu, .round = round, .coarser = coarser};
 	window->inside = window->release = window->expired = 0;
 	if (pthread_create(&l->thread, NULL, send_late, l))
 		tap_bail("no thread");
 	while (!window->inside && !__atomic_load_n(&l->ended, __ATOMIC_ACQUIRE))
 		nanosleep(&pause, NULL);
 	if (window->inside)
-		overtaken = overtake(round, with_result);
+		overtaken = coarser ? grad_of(1, round, 0, 2, (uint8_t[FRAME_MAX]){}) == XDP_DROP :
+				      overtake(round, with_result);
 	window->release = 1;
 	pthread_join(l->thread, NULL);
 	if (l->verdict < 0)
@@ -119,7 +146,7 @@ static void check_late(int cpu, uint32_t *round, bool with_result)
 	bool right;
 
 	/* three rounds, the last of them completed for the next try */
-	while (!run(&l, cpu, *round, with_result) && ++tries < TRIES) {
+	while (!run(&l, cpu, *round, with_result, false) && ++tries < TRIES) {
 		grad(1, *round + 2, 0, l.out);
 		*round += 3;
 	}
@@ -144,6 +171,30 @@ static void check_late(int cpu, uint32_t *round, bool with_result)
 	       h.type);
 }
 
+/* Exponents that differ only once the slot's lock is taken. */
+static void check_coarser(int cpu)
+{
+	uint8_t out[FRAME_MAX];
+	int32_t sum[ELEMS];
+	struct saina_hdr h;
+	struct late l;
+	uint32_t round = 0;
+	bool held = false, right;
+
+	for (; !held && round < TRIES; round++) {
+		grad_of(0, round, 8, 1 << 8, out);
+		held = run(&l, cpu, round, true, true);
+		right = grad_of(3, round, 0, 4, out) == XDP_REDIRECT;
+		memcpy(&h, out + FRAME_HDR, sizeof(h));
+		memcpy(sum, out + FRAME_PAYLOAD, sizeof(sum));
+	}
+	right &= held && l.verdict == XDP_DROP && h.type == SAINA_MSG_RESULT && !h.exponent && h.mask == 15;
+	for (int i = 0; i < ELEMS; i++)
+		right &= sum[i] == 1 + 2 + 3 + 4;
+	tap_ok(right, "window: a gradient whose slot becomes coarser before it takes the lock is shifted (sum %d)",
+	       sum[0]);
+}
+
 /* The program is window.bpf.o, unless SAINA_BPF_OBJECT names another build of it. */
 static void window_open(void)
 {
@@ -157,7 +208,7 @@ static void window_open(void)
 		tap_bail("cannot map the window: %m");
 }
 
-static void make_job(void)
+static void make_jobs(void)
 {
 	conf = (struct saina_job_conf){
 		.generation = 1,
@@ -172,8 +223,13 @@ static void make_job(void)
 		.group = harness_group(1),
 		.policy = {.seq = 1, .mode = SAINA_POLICY_FASTEST, .late = 1, .k = K, .lead = SAINA_LEAD_NONE},
 	};
+	mixed = conf;
+	mixed.job = 2;
+	mixed.group = harness_group(2);
+	mixed.policy = (struct saina_policy){.seq = 1, .mode = SAINA_POLICY_BSP, .lead = SAINA_LEAD_NONE};
 	harness_bind_all(&harness, &conf, WORKERS, 1);
-	if (saina_dp_job_publish(harness.dp, &conf, 0))
+	harness_bind_all(&harness, &mixed, WORKERS + 1, 1);
+	if (saina_dp_job_publish(harness.dp, &conf, 0) || saina_dp_job_publish(harness.dp, &mixed, 0))
 		tap_bail("%s", saina_dp_error(harness.dp));
 }
 
@@ -184,10 +240,11 @@ int main(void)
 
 	cpus_find_two(cpu, 2);
 	window_open();
-	make_job();
+	make_jobs();
 	cpus_pin(cpu[0]);
 	check_late(cpu[1], &round, true);
 	check_late(cpu[1], &round, false);
+	check_coarser(cpu[1]);
 	harness_close(&harness);
 	return tap_done();
 }

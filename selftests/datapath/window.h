@@ -3,9 +3,12 @@
 #ifndef SAINA_WINDOW_H
 #define SAINA_WINDOW_H
 
+#define WINDOW_CPU	64
+
 /**
  * struct window - map `window`, entry 0: holds a worker's gradient between two locks
- * @worker: 1 + that worker, 0: nobody; the program sets it to 0
+ * @worker: 1 + that worker, 0: nobody; the program sets it to 0.  1 + WINDOW_CPU + a CPU: the
+ *	gradient that comes there, before the fast path takes its slot's lock
  * @inside: it is held
  * @release: it may go on
  * @expired: it went on by itself, after WINDOW_NS
