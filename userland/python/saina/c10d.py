@@ -21,6 +21,7 @@ import inspect
 import queue
 import sys
 import threading
+import time
 import weakref
 from typing import Any, Callable, Dict, List, Optional
 
@@ -43,6 +44,8 @@ ReduceOp: Any = _c10d.ReduceOp
 _ELEMENTS = 1 << 20
 #: Seconds to wait for each answer until admitted.
 _JOIN_S = 30
+#: Seconds for the other ranks to read why one could not join.
+_READ_S = 5
 _POLL_S = 0.2
 #: Of a program that drops them and never waits.
 _UNCLAIMED_MAX = 1000
@@ -268,6 +271,7 @@ def _join_all(store: Any, rank: int, size: int, timeout: float) -> Worker:
                 with lock:
                     given_up = answers.empty()
                 if given_up:
+                    _ended(store, rank, size)
                     raise Error(errno.ECONNABORTED, failed) from None
     if isinstance(answer, Exception):
         try:
@@ -275,8 +279,21 @@ def _join_all(store: Any, rank: int, size: int, timeout: float) -> Worker:
             store.add("saina/failed", 1)
         except RuntimeError:
             pass        # the store's rank has ended, for the same reason
+        _ended(store, rank, size)
         raise answer
     return answer
+
+
+def _ended(store: Any, rank: int, size: int) -> None:
+    """This rank could not join, or has read why another one could not.  Rank 0 waits for the others to read it, since the
+    store may end with it."""
+    try:
+        ended, until = store.add("saina/ended", 1), time.monotonic() + _READ_S
+        while rank == 0 and ended < size and time.monotonic() < until:
+            time.sleep(_POLL_S)
+            ended = store.add("saina/ended", 0)
+    except RuntimeError:
+        pass            # it has ended
 
 
 def _failed(store: Any) -> str:
