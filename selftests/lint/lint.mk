@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # What tools say of the sources.
-$(call test,lint/shellcheck,quick,unit,300,selftests/lint/shellcheck.sh)
+$(call test,lint/shellcheck,quick,unit,900,selftests/lint/shellcheck.sh)
 $(call test,lint/mutants,full,unit,300,selftests/lint/mutants.sh)
 $(call test,lint/layers,quick,unit,400,selftests/lint/layers_test.py)
 $(call test,lint/analyzer,full,unit,600,selftests/lint/analyzer.sh)
