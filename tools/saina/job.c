@@ -214,46 +214,6 @@ static const struct key add_keys[] = {
 	  KEY(saina_job_attrs, by_reference), .max = SAINA_REFERENCE_ONLY },
 };
 
-unsigned int job_packet_size(const struct saina_job_attrs *job)
-{
-	unsigned int size = job->elem_type == SAINA_ELEM_BFLOAT16 ? 2 : 4;
-
-	return 20 + 8 + sizeof(struct saina_hdr) + size * job->payload;
-}
-
-/* A new @job whose messages are larger than the MTU of ports: no worker there could join it. */
-static void warn_of_mtu(const struct tool *t, const struct saina_job_attrs *job)
-{
-	unsigned int need = job_packet_size(job), small = 0;
-	const struct saina_port_attrs *p, *first = NULL;
-	struct rpc_list ports = { 0 };
-	struct saina_ctl *agent;
-	const char *error;
-
-	if (job->by_reference == SAINA_REFERENCE_ONLY)
-		return;
-	agent = connect_agent_quiet(t, &error);
-	if (!agent)
-		return;
-	if (!rpc_list(agent, SAINA_CMD_PORT_GET, true, NULL, NULL, &saina_port_class, &ports)) {
-		p = ports.v;
-		for (size_t i = 0; i < ports.n; i++) {
-			if (p[i].mtu >= need)
-				continue;
-			small++;
-			if (!first)
-				first = &p[i];
-		}
-	}
-	if (first)
-		fprintf(stderr, "saina: warning: messages of job %s take %u bytes, and %u of %zu ports have a smaller MTU "
-			"(%s: %u): workers there cannot join by messages.  Raise it (ip link set %s mtu %u, and the same at its other end), "
-			"or delete the job and add it with a smaller payload\n",
-			job->name, need, small, ports.n, first->ifname, (unsigned int)first->mtu, first->ifname, need);
-	rpc_list_free(&ports);
-	saina_ctl_close(agent);
-}
-
 static int job_add(const struct tool *t, struct args *a)
 {
 	struct saina_job_attrs req = { 0 };
@@ -291,12 +251,9 @@ static int job_add(const struct tool *t, struct args *a)
 			   &saina_job_class, &list);
 	if (!ret)
 		print_jobs(t, ctl, &list);
-	ret = out_finish(ret);
-	if (!ret && list.n)
-		warn_of_mtu(t, list.v);
 	rpc_list_free(&list);
 	saina_ctl_close(ctl);
-	return ret;
+	return out_finish(ret);
 }
 
 static const struct key set_keys[] = {

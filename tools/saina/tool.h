@@ -117,7 +117,5 @@ int parse_worker_id(const struct args *a, const char *word, __u8 *id);
  */
 void policy_next_print(const struct saina_job_attrs *job, const char *format, const char *end);
 void port_print(const struct saina_port_attrs *p);
-/* Bytes of an IP packet with one message of the job: the MTU that it needs. */
-unsigned int job_packet_size(const struct saina_job_attrs *job);
 
 #endif /* SAINA_TOOL_H */
