@@ -83,7 +83,7 @@ uint64_t saina_shm_run(struct saina_shm *s, const struct saina_job *job, uint64_
 	s->tries++;
 	s->fd = send_request(s, job);
 	snprintf(s->why, sizeof(s->why),
-		 "%s: %s; SAINA_SHARE has to be the agent's socket \"share\", mounted into this container",
+		 "%s: %s; SAINA_SHARE is to name the agent's socket \"share\", which a container has to mount",
 		 s->path, s->fd < 0 ? strerror(errno) : "no answer");
 	return s->again_ns;
 }
