@@ -15,7 +15,7 @@ check-programs: $(addprefix $(B)/selftests/,$(LIB_TESTS))
 $(foreach t,$(LIB_TESTS),$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
 
 # The pure machines, with a clock of the test's own.
-LIB_CLOCK_TESTS := cwnd_test session_test lib_doorbell_test verify_test lib_exponent_test
+LIB_CLOCK_TESTS := cwnd_test resend_test session_test lib_doorbell_test verify_test lib_exponent_test
 $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o $(B)/libsaina.a
 	$(call link,$^ -lcmocka -pthread -lm)
 
