@@ -59,6 +59,8 @@ static void test_refusals(void **state)
 	refused(a, o, -EINVAL, "10.0.0");
 	o.aggregator = "10.0.0.1:70000";
 	refused(a, o, -EINVAL, "70000");
+	o.aggregator = "127.8.0.1";
+	refused(a, o, -EINVAL, "no worker is at a port of a bridge there");
 	o.aggregator = NULL;
 	refused(a, o, -EINVAL, "IPv4");
 	o.aggregator = agg_address(a);

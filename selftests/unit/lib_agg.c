@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -351,6 +352,15 @@ static int bound(struct agg *a, int port)
 	return fd;
 }
 
+static pthread_once_t own_network_once = PTHREAD_ONCE_INIT;
+
+/* For this thread and those that it creates: a network namespace whose lo has a bridge's addresses. */
+static void own_network(void)
+{
+	assert(!unshare(geteuid() ? CLONE_NEWUSER | CLONE_NEWNET : CLONE_NEWNET));
+	assert(!system("ip link set lo up && ip addr add 10.190.0.1/24 dev lo"));
+}
+
 struct agg *agg_start(const struct agg_conf *conf)
 {
 	struct agg *a = calloc(1, sizeof(*a)); /* the oracle is large */
@@ -366,10 +376,9 @@ struct agg *agg_start(const struct agg_conf *conf)
 	a->group.sin_addr.s_addr = htonl(SAINA_GROUP_BASE + conf->job);
 	pthread_mutex_init(&a->lock, NULL);
 	a->wake = eventfd(0, EFD_CLOEXEC);
-	/* A loopback address of its own; the process id and a counter make it so. */
-	for (int i = 0; i < 200; i++) {
-		snprintf(a->addr, sizeof(a->addr), "127.%d.%d.%d", 100 + i,
-			 getpid() >> 8 & 255, getpid() & 255);
+	assert(!pthread_once(&own_network_once, own_network));
+	for (int i = 1; i < 200; i++) {
+		snprintf(a->addr, sizeof(a->addr), "10.190.0.%d", i);
 		a->data = bound(a, SAINA_PORT_DATA);
 		if (a->data < 0)
 			continue;

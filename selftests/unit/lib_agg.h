@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A test double of the aggregator, in one thread on a loopback address, with loss
+ * A test double of the aggregator, in one thread in a network namespace, with loss
  * and reordering made to order: the oracle (selftests/oracle) behind real sockets,
  * and the agent's side of admission.  Only for unit tests of the library.
  */

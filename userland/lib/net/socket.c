@@ -57,12 +57,12 @@ static int resolve(const char *host, struct in_addr *addr)
 }
 
 /*
- * Not 0.0.0.0, 127.0.0.0/16 (Debian's /etc/hosts has the host's name at 127.0.1.1; tests run an
- * aggregator at other addresses of 127.0.0.0/8), multicast or broadcast.
+ * Not 0.0.0.0, loopback (Debian's /etc/hosts has the host's name at 127.0.1.1), multicast or
+ * broadcast.
  */
 static bool is_of_a_bridge(in_addr_t address)
 {
-	return address != INADDR_ANY && address >> 16 != INADDR_LOOPBACK >> 16 &&
+	return address != INADDR_ANY && address >> 24 != IN_LOOPBACKNET &&
 	       address < INADDR_UNSPEC_GROUP;
 }
 
