@@ -13,6 +13,7 @@
 # 4. A worker that computes sends nothing: no trouble
 # 5. A firewall refuses gradients for longer than the time-out
 # 6. There is no route any more
+# 7. The interface is down
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -159,4 +160,13 @@ matches "route: worker 1 says that there is no route" \
 	"Network is unreachable: give this host a route" "$(cat "$WORK/1.err")"
 in_worker 1 ip route add 10.190.0.0/24 dev eth0
 others_go_on route
+
+# 7. The interface is down
+job_start down --timeout-ms 3000
+check "down: the interface of worker 1 is taken down" in_worker 1 ip link set eth0 down
+check "down: worker 1 ends after its time-out" ends 1
+worker_reap 1
+matches "down: worker 1 says that its interface is down" "Network is unreachable: .* an interface that is down has none" "$(cat "$WORK/1.err")"
+in_worker 1 ip link set eth0 up
+others_go_on down
 finished

@@ -62,7 +62,8 @@ static void explain_refusal(const struct saina_session *j, int err, int ms, char
 		 err == EPERM ? ": a firewall here rejects or drops it: let UDP to ports 48864 and "
 				"48865 out"
 		 : err == ENETUNREACH || err == EHOSTUNREACH
-			 ? ": give this host a route to it (`ip route get' says which there is)"
+			 ? ": give this host a route to it (`ip route get' says which there is; an "
+			   "interface that is down has none)"
 		 : err == ENETDOWN || err == ENODEV || err == ENXIO
 			 ? ": is the interface up, has it an address?"
 			 : "");
