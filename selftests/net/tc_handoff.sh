@@ -54,6 +54,16 @@ for i in 0 1 2; do
 		"$(in_worker $i nstat -asz UdpInCsumErrors | awk '/Udp/ { print $2 }')"
 	in_switch ethtool -K p$i tx on >/dev/null
 done
+# Here the sender has finished it.
+for i in 0 1 2; do
+	in_worker $i ethtool -K eth0 tx off >/dev/null || bail "the checksum offload of w$i cannot be turned off"
+done
+reduce 256 int32
+for i in 0 1 2; do
+	equal "tc hand-over: workers without checksum offload: w$i got no result with a wrong checksum" 0 \
+		"$(in_worker $i nstat -asz UdpInCsumErrors | awk '/Udp/ { print $2 }')"
+	in_worker $i ethtool -K eth0 tx on >/dev/null
+done
 
 # 3. Forged messages do not pass for results that XDP hands over
 # Forged messages do not pass for results that XDP hands over.
