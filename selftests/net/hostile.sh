@@ -18,7 +18,7 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-expected_log="worker 1 asked for round .* which is gone|lines like the next one"
+expected_log="lines like the next one"
 
 # 1. Three workers train
 lab_up --workers 4
@@ -124,12 +124,13 @@ send_raw 1 job=7 worker=1 "session=$session" "sport=$port" round=0 repeat=500
 check "a replay of round 0 is counted as stale" slowwait 10 counter_at_least target 1 stale $((before + 500)) ||
 	diag "stale was $before, is $(counter_of target 1 stale)"
 
-# Floods: every round and worker there is, at full speed, from both.
+# Floods: every worker there is, at full speed, from both.  What worker 1 sends in its own name is its
+# gradient, so all that is of rounds that are over.
 at=$(job_field target round)
 flood_of=$(shrink 20000)
-send_raw 3 job=7 "repeat=$flood_of" rounds=1 workers=1 &
+send_raw 3 job=7 "repeat=$flood_of" rounds=1000000 workers=1 &
 flood=$!
-send_raw 1 job=7 worker=0 "repeat=$flood_of" workers=1 "sport=$port" "session=$session" rounds=1
+send_raw 1 job=7 worker=0 "repeat=$flood_of" workers=1 "sport=$port" "session=$session" "rounds=$at"
 wait $flood
 check "rounds go on after two floods of forged gradients" slowwait 20 rounds_at_least target $((at + 10))
 equal "forged frames: no slot saw two policies" 0 "$(policy_mix target)"

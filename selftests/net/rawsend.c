@@ -22,7 +22,7 @@
  *   tag=        VLAN tag control information (0: priority tag without priority)
  *   tpid=       its ethertype (0x8100)
  *   repeat=     how many frames
- *   rounds=1    each further frame one round later
+ *   rounds=N    each further frame one round later, and round 0 after round N - 1
  *   workers=1   each further frame from the next worker
  *   messages=   in each frame, each of the next segment
  *   mixed=1     ... and of the next worker
@@ -72,8 +72,8 @@ struct wish {
 	struct saina_hdr hdr;	/* host order until it is sent */
 	struct saina_join join;
 	long value, elems, cut, iplen, udplen, tag, tpid, messages, gso, gsotype, csumstart, csumoffset, check;
-	bool fragment, options, rounds, workers, mixed, socket;
-	long repeat;
+	bool fragment, options, workers, mixed, socket;
+	long rounds, repeat;
 };
 
 static void die(const char *what)
@@ -371,7 +371,8 @@ int main(int argc, char **argv)
 			if (sent < 0 && errno != ENOBUFS && errno != EAGAIN)
 				die("sending");
 		} while (sent < 0);
-		w.hdr.round += w.rounds;
+		if (w.rounds)
+			w.hdr.round = (w.hdr.round + 1) % w.rounds;
 		w.hdr.worker += w.workers;
 	}
 	return 0;

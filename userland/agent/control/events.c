@@ -17,6 +17,15 @@ static void publish_event(struct agent *a, const struct saina_event *ev,
 	clients_notify(a, SAINA_GROUPS_EVENTS, m.nlh);
 }
 
+/* Has the worker reached a later round since?  Then the network had delayed what it asked. */
+static bool has_gone_on(struct agent *a, const struct saina_job *job, const struct saina_event *ev)
+{
+	struct saina_job_rt rt;
+
+	return job && ev->worker < job->workers && !saina_dp_job_rt(a->dp, job->id, &rt) &&
+	       rt.generation == job->generation && rt.at[ev->worker] > ev->round;
+}
+
 void control_notify_event(struct agent *a, const struct saina_event *ev, const char *text)
 {
 	const struct saina_job *job = NULL;
@@ -44,6 +53,8 @@ void control_notify_event(struct agent *a, const struct saina_event *ev, const c
 				    "job %s: its controller is gone: what it has set stays", name);
 		break;
 	case SAINA_EV_STALE:
+		if (has_gone_on(a, job, ev))
+			break;
 		log_limited(
 			&stale_limit, LOG_L_WARN,
 			"job %s: worker %u asked for round %u, which is gone: it needs the model from a peer",
