@@ -15,9 +15,9 @@
 # shellcheck source=../python/lib.sh
 . "$NET_DIR/../python/lib.sh"
 with=${1-numpy}
-# A root that is late for a broadcast: the others go on without it, and it skips what it missed; a
-# worker whose round has more buckets than that of the others.
-expected_log='job (broadcast|broadcast_late|broadcast_first|buckets|agree): worker [0-9]+ asked for round [0-9]+, which is gone'
+# A worker without multicast.  A root that is late for a broadcast: the others go on without it, and it
+# skips what it missed; a worker whose round has more buckets than that of the others.
+expected_log='worker 3 .* gets no redirected frames|job (broadcast|broadcast_late|broadcast_first|buckets|agree): worker [0-9]+ asked for round [0-9]+, which is gone'
 
 lab_up --workers 4
 
@@ -40,7 +40,11 @@ run_case reduce
 equal "$with reduce: all have the same float32 mean, to the last bit" 1 \
 	"$(sed -n 's/^digest //p' "$WORK"/*.py.out | sort -u | wc -l)"
 run_case broadcast policy fastest:k=3
+# Worker 3 gets no result that it does not ask for.
+no_multicast=(INPUT -d 239.190.0.0/16 -j DROP)
+in_worker 3 iptables -A "${no_multicast[@]}" || bail "worker 3 has no packet filter"
 run_case broadcast_late policy fastest:k=3,lead=none
+in_worker 3 iptables -D "${no_multicast[@]}"
 run_case broadcast_first policy fastest:k=3
 equal "$with broadcast_first: all end the broadcast of a worker that has left in the same round" 1 \
 	"$(sort -u "$WORK"/round-[123] | wc -l)"

@@ -90,7 +90,7 @@ static void choose_path(struct agent *a, const struct saina_job *job, int w)
 			    job->name, port, w, name);
 	else if (req.relay)
 		log_limited(&limit, LOG_L_WARN,
-			    "job %s: worker %d (%s) gets no redirected frames: its results go through the bridge, slower. `ethtool -K IF gro on` where the other end of port %s is (or an XDP program on it) fixes that",
+			    "job %s: worker %d (%s) gets no redirected frames: its results go through the bridge, slower. `ethtool -K IF gro on` where the other end of port %s is (or an XDP program on it) fixes that, unless a firewall there drops UDP to port 48866",
 			    job->name, w, name, port);
 	else
 		log_limited(&limit, LOG_L_INFO, "job %s: worker %d (%s) is on the fast path",
