@@ -203,6 +203,21 @@ static void leave_job(struct saina *s)
 			break;
 }
 
+/* Locked.  A JOIN may have arrived whose answer has not: the worker can leave once it knows its session. */
+static void cancel_join(struct saina *s)
+{
+	struct saina_session *j = &s->session;
+	uint64_t end = saina_now() + leave_ns(s);
+
+	while (j->phase == PHASE_JOINING && saina_now() < end)
+		cond_wait_for(s, saina_now() + CANCEL_MS * MSEC);
+	if (j->phase == PHASE_FAILED)
+		return;
+	if (j->phase != PHASE_JOINING)
+		leave_job(s);
+	saina_session_fail(j, -ECANCELED, "cancelled before the job ran");
+}
+
 /* Locked.  The library's thread ends this wait at a time-out. */
 static void wait_until_runs(struct saina *s)
 {
@@ -215,10 +230,7 @@ static void wait_until_runs(struct saina *s)
 			continue;
 		}
 		if (__atomic_load_n(cancel, __ATOMIC_RELAXED)) {
-			/* before that the agent has no such worker */
-			if (j->phase > PHASE_JOINING)
-				leave_job(s);
-			saina_session_fail(j, -ECANCELED, "cancelled before the job ran");
+			cancel_join(s);
 			return;
 		}
 		cond_wait_for(s, saina_now() + CANCEL_MS * MSEC);
