@@ -141,19 +141,30 @@ def case_residual():
 
 def case_lost():
     """Rank 3 is slow: it applies the rounds that were decided without it."""
-    with hooked(net(3), "fastest", bucket_cap_mb=1) as (ddp, state):
+    lost("lost", 4)
+
+
+def case_lost_at_first():
+    """Rank 3 is slow in the first round, before DDP has built its buckets anew."""
+    # In a group of its own each rank does so without the others.
+    lost("lost_at_first", 0, process_group=[dist.new_group([rank]) for rank in range(4)][RANK])
+
+
+def lost(what, late, **how):
+    with hooked(net(3), "fastest", bucket_cap_mb=1, **how) as (ddp, state):
+        state.broadcast(ddp.module)     # joins, so that rank 3 sees how far the others are
         opt = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
 
         def step():
             opt.step()
             opt.zero_grad()
-        computed = train_with_straggler(ddp, state, step, 14)
-        point(state.round == 14 and computed + state.lost == 14, "lost: fourteen rounds, computed or caught up",
+        computed = train_with_straggler(ddp, state, step, 14, late=late)
+        point(state.round == 14 and computed + state.lost == 14, f"{what}: fourteen rounds, computed or caught up",
               f"{computed} + {state.lost} of {state.round}")
-        lost = [None] * 4
-        dist.all_gather_object(lost, state.lost)
-        point(lost[3] > 0, "lost: the straggler has skipped rounds", str(lost))
-        point(same_everywhere(ddp)[0], "lost: all models are the same to the last bit")
+        of_ranks = [None] * 4
+        dist.all_gather_object(of_ranks, state.lost)
+        point(of_ranks[3] > 0, f"{what}: the straggler has skipped rounds", str(of_ranks))
+        point(same_everywhere(ddp)[0], f"{what}: all models are the same to the last bit")
 
 
 def case_late_rule():

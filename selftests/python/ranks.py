@@ -91,9 +91,9 @@ def until(true, seconds=120):
         time.sleep(0.02)
 
 
-def train_with_straggler(ddp, state, step, rounds, loss=loss_of, accumulate=1):
-    """The last rank waits in round 4 until the others are three rounds ahead, and they, in round 8, for it.  Returns how many
-    batches this rank has computed."""
+def train_with_straggler(ddp, state, step, rounds, loss=loss_of, accumulate=1, late=4):
+    """The last rank waits in round @late until the others are three rounds ahead, and they, four rounds after it, for it.  Returns
+    how many batches this rank has computed."""
     straggler, computed = RANK == RANKS - 1, 0
     caught_up = f"{OUT}/caught-up-{os.environ['MASTER_PORT']}-{next(_numbers)}"
     for i in state.steps(rounds * accumulate, step=step, accumulate=accumulate):
@@ -103,8 +103,8 @@ def train_with_straggler(ddp, state, step, rounds, loss=loss_of, accumulate=1):
             if straggler and state.lost:
                 with open(caught_up, "w", encoding="ascii"):
                     pass
-            until(lambda: not straggler or not last or i // accumulate != 4 or state.behind >= 3)
-            until(lambda: straggler or not last or i // accumulate != 8 or os.path.exists(caught_up))
+            until(lambda: not straggler or not last or i // accumulate != late or state.behind >= 3)
+            until(lambda: straggler or not last or i // accumulate != late + 4 or os.path.exists(caught_up))
             x.backward()
         computed += 1
     return computed
