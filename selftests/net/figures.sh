@@ -21,7 +21,7 @@ kept() {
 	[ "$(find "$tmp/build/figures" -name '*.json' 2>/dev/null | wc -l)" -ge "$1" ]
 }
 
-python3 "$top/tools/figures" --quick --only timeout,order,basu,serene --out "$tmp/out" >"$tmp/log" 2>&1 &
+python3 "$top/tools/figures" --quick --only timeout,order,basu,serene --at-once 2 --out "$tmp/out" >"$tmp/log" 2>&1 &
 running=$!
 slowwait 60 kept 2
 kill -INT "$running"
@@ -51,7 +51,7 @@ report=$tmp/out/late_rule.json
 report_has "late_rule: each optimiser has a best rate for each rule" \
 	'[.best[] | select(.rate) | "\(.optimiser) \(.rule)"] | length == 12'
 
-python3 "$top/tools/figures" --quick --only deadline,fashion --out "$tmp/out" >"$tmp/log" 2>&1
+python3 "$top/tools/figures" --quick --only deadline,fashion --at-once 2 --out "$tmp/out" >"$tmp/log" 2>&1
 point $? "deadline, fashion: small runs end well"
 sed 's/^/# /' "$tmp/log"
 report=$tmp/out/fashion.json

@@ -47,6 +47,7 @@ def arguments(argv) -> argparse.Namespace:
     p.add_argument("--iterations", type=whole(10, 100000), metavar="N", help="of a run (1000, deadline 240, fashion 200; --quick: 60, 100, 40)")
     p.add_argument("--seed", type=whole(0, 10 ** 9), default=1, metavar="N", help="of what is drawn (1)")
     p.add_argument("--seeds", type=whole(1, 1000), metavar="N", help="of the figures accuracy and fashion: seeds of each setting (8 and 3; --quick: 2 and 1, of fashion always)")
+    p.add_argument("--at-once", type=whole(1, 100), default=1, metavar="N", help="runs side by side, each in a lab of its own (1); of the figures with real workers")
     p.add_argument("--fresh", action="store_true", help="make all runs, whether they are kept or not")
     p.add_argument("--out", default="result", metavar="DIR", help="where figures.json, figures.txt and the pictures go (result)")
     return p.parse_args(argv)
@@ -90,13 +91,14 @@ def planned(a: argparse.Namespace, names: list[str]) -> dict[str, list[Value]]:
     scale = replace(scale, seed=a.seed, base_ms=a.base or scale.base_ms, iterations=a.iterations or scale.iterations)
     values = {name: FIGURES[name](scale, a.workers) for name in dict.fromkeys(names)}
     for run in {r for v in values.values() for r in plan.runs_of(v)}:
-        fit.check_here(run.workers, run.base_ms)
+        fit.check_here(run.workers, run.base_ms, a.at_once)
     return values
 
 
 def main(argv=None) -> int:
     a = arguments(argv)
     names = a.only or NAMES
+    RealSeries.at_once = a.at_once
     made: dict[str, Callable[[], int]] = {
         deadline.NAME: lambda: deadline.figure(a.out, a.quick, a.fresh, a.base, a.iterations, a.seed),
         accuracy.NAME: lambda: accuracy.figure(a.out, a.quick, a.seeds, a.fresh),

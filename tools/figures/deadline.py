@@ -173,7 +173,7 @@ def figure(out: str, quick: bool, fresh: bool, base_ms: int | None, rounds: int 
     """The exit status."""
     workers, base, n = (4, 40, 100) if quick else (8, 200, 240)
     wanted = runs(quick, workers, base_ms or base, rounds or n, seed)
-    fit.check_here(workers, wanted[0].base_ms)
+    fit.check_here(workers, wanted[0].base_ms, Deadline.at_once)
     series = Deadline(NAME, wanted, fresh, quick)
     print(f"figures: {NAME}: {len(series.todo)} of {series.progress.total} runs to make, {series.left()}", flush=True)
     return series.present(out)

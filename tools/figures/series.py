@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What figures have in common whose runs are kept: they are resumed, stopped and written in the same way."""
 
+import multiprocessing
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from multiprocessing import connection
 
 import interrupt
 import picture
@@ -20,7 +22,7 @@ class Series:
     """made, failed: of each run; a run has what keep.py asks for.  A figure has make() and write(folder), which returns paths."""
 
     def __init__(self, name: str, wanted: list, fresh: bool, quick: bool):
-        self.name, self.quick = name, quick
+        self.name, self.quick, self.wanted = name, quick, wanted
         self.kept = Kept(os.path.join(BUILD, "figures"))
         if fresh:
             for r in wanted:
@@ -65,6 +67,7 @@ class Series:
         except KeyboardInterrupt:
             status = 130
         interrupt.ignore()
+        self.made = {r: self.made[r] for r in self.wanted if r in self.made}
         self.progress.clear()
         if status:
             print(f"\nfigures: stopped with {self.lacks()} to make; the same command goes on.  What there is:")
@@ -80,8 +83,11 @@ class Series:
 
 class RealSeries(Series):
     """Runs of real workers, one after another; those of one figure with as many workers share a lab.  A run has
-    workers, and seconds(), what it takes, roughly."""
+    workers, and seconds(), what it takes, roughly.
 
+    at_once: so many labs are side by side, each made by a process of its own."""
+
+    at_once = 1
     spent = planned = 0.0		# seconds, of the runs that were made
 
     def session(self, jobs: Jobs) -> AbstractContextManager[Callable]:
@@ -90,10 +96,16 @@ class RealSeries(Series):
 
     def left(self) -> str:
         """How long the rest takes, by how long what was made took."""
-        s = sum(r.seconds() for r in self.todo) * (self.spent / self.planned if self.planned else 1)
+        s = sum(r.seconds() for r in self.todo) * (self.spent / self.planned if self.planned else 1 / self.at_once)
         return f"{s / 60:.0f} min left" if s >= 90 else f"{s:.0f} s left"
 
     def make(self) -> None:
+        if self.at_once == 1:
+            self.make_in_turn()
+        else:
+            self.make_side_by_side()
+
+    def make_in_turn(self) -> None:
         while self.todo:
             first = self.todo[0]
             together = [r for r in self.todo if (r.figure, r.workers) == (first.figure, first.workers)]
@@ -118,6 +130,54 @@ class RealSeries(Series):
                 self.todo.remove(run)
                 if run in self.made:
                     self.progress.line(f"[{self.progress.elapsed()}, {self.left()}] {run.figure} {run.key}: {self.summary(run)}")
+
+    def parts(self) -> list[list]:
+        """The runs, in at_once parts that take about equally long."""
+        parts: list[list] = [[] for _ in range(self.at_once)]
+        for run in sorted(self.todo, key=lambda r: -r.seconds()):
+            min(parts, key=lambda p: sum(r.seconds() for r in p)).append(run)
+        return [sorted(p, key=self.todo.index) for p in parts if p]
+
+    def make_side_by_side(self) -> None:
+        running = {}
+        try:
+            for part in self.parts():
+                told, tells = multiprocessing.Pipe(duplex=False)
+                process = multiprocessing.Process(target=self.make_part, args=(part, tells))
+                process.start()
+                tells.close()
+                running[told] = process, part
+            while running:
+                for told in connection.wait(list(running), timeout=1):
+                    self.take(told, *running.pop(told))
+                made = sum(os.path.exists(self.kept.path(r)) for r in self.todo) + len(self.made)
+                self.progress(f"{made} of {self.progress.total} runs are made, {len(running)} labs")
+        except KeyboardInterrupt:
+            for process, _ in running.values():
+                process.terminate()
+            for told, (process, part) in running.items():
+                self.take(told, process, part)
+            raise
+
+    def make_part(self, part: list, tells) -> None:
+        """In a process of its own: @tells is told what failed."""
+        os.setpgid(0, 0)		# Ctrl-C reaches the parent, which ends this one
+        self.todo = part
+        try:
+            self.make_in_turn()
+        except KeyboardInterrupt:
+            pass
+        tells.send([(r, why) for r, why in self.failed.items() if r in part])
+
+    def take(self, told, process: multiprocessing.Process, part: list) -> None:
+        """What a process has made."""
+        try:
+            self.failed.update(told.recv())
+        except EOFError:
+            self.failed.update((r, "the process that was to make it died") for r in part if not self.kept.read(r))
+        process.join()
+        self.made.update((r, found) for r in part if (found := self.kept.read(r)))
+        self.todo = [r for r in self.todo if r not in part]
 
     def summary(self, run) -> str:
         raise NotImplementedError
