@@ -124,7 +124,7 @@ enum saina_elem_type {
 #define SAINA_SEGMENT_ELEMS(elem, payload) ((elem) == SAINA_ELEM_INT16 ? 2 * (payload) : (payload))
 
 /* hdr.flags of answers */
-#define SAINA_F_DEGRADED	0x01	/* fewer than the latched k: workers died */
+#define SAINA_F_DEGRADED	0x01	/* fewer than the latched k: workers died, or time-out */
 #define SAINA_F_LATE		0x02	/* unicast: you were not counted in it */
 #define SAINA_F_RESEND		0x04	/* unicast: you were counted in it */
 #define SAINA_F_PULLED		0x08	/* unicast: answers a PULL */
@@ -135,7 +135,7 @@ enum saina_elem_type {
 #define SAINA_F_FAST		0x01	/* READY: a PROBE_REPLY came by redirect */
 #define SAINA_F_NAMED		0x02	/* JOIN: struct saina_join_named; hdr.job is 0 */
 #define SAINA_F_REPORT		0x04	/* HEARTBEAT: struct saina_report follows */
-#define SAINA_F_RETRANSMIT	0x20	/* all but PROBE, ASK: sent before (statistics only) */
+#define SAINA_F_RETRANSMIT	0x20	/* to DATA, all but PROBE, ASK: sent before (statistics only) */
 
 /* hdr.k of NAK: why a message is not counted; of GO: 0, or MODE */
 enum saina_nak {
