@@ -151,7 +151,7 @@ struct saina_job_info {
  * @mask_any, @mask_all: masks of the workers counted in at least one segment, in every segment
  * @late_segments: segments decided without this worker (its part is in the
  *	residual, or dropped if the policy says so)
- * @degraded_segments: decided with fewer than k because workers died
+ * @degraded_segments: decided with fewer than k: workers died, or by time-out
  * @skipped_segments: of @late_segments, those never sent because the result
  *	was there first
  * @rounds_behind: the newest round known to be decided, minus @round: so many more calls
@@ -229,7 +229,7 @@ struct saina_stats {
 	uint64_t	nonfinite_segments;
 };
 
-#define SAINA_SEGMENT_DEGRADED	0x01	/* workers died: fewer than k */
+#define SAINA_SEGMENT_DEGRADED	0x01	/* fewer than k: workers died, or time-out */
 #define SAINA_SEGMENT_DROP_LATE	0x10	/* late gradients were dropped (late=drop) */
 
 /**
