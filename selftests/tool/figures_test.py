@@ -85,6 +85,8 @@ def fake_measure(_jobs, run, _folder):
         raise KeyboardInterrupt
     if run.key in HOW.get("fail", ()):
         raise BenchError("worker 1 of figure ended with status 4:\nno route")
+    if run.key == HOW.get("die"):
+        os._exit(1)
     error = HOW.get("error", 0) if run.window > 0 else 0
     outcome = run.simulate(False)
     return {"outcome": Outcome(outcome.iteration * (1 + error), outcome.wait), **({"policy": "grouped:g=8,groups=x"} if run.groups == 0 else {})}
@@ -122,6 +124,10 @@ def bar(report, text):
     return next(b for b in report["bars"] if text in b["bar"])
 
 
+def without_load(report):
+    return [{k: v for k, v in row.items() if k != "load"} for row in report["rows"]]
+
+
 def run_points():
     status, said, report, made, files = run("--only", "serene", "--workers", "4,8", "--iterations", "300", interrupt=4)
     point(status == 130 and len(made) == 4 and not report["complete"] and "the same command goes on" in said, "an interrupted run says how it goes on", status, said)
@@ -143,6 +149,16 @@ def run_points():
     point(sum(r["measured"] is not None for r in report["rows"]) == len(report["rows"]) - 8 and not report["complete"], "the others are made", report["rows"])
     status, _, report, made, _ = run("--quick", "--only", MEASURED)
     point(status == 0 and report["complete"] and set(made) == {"N4-bsp", "bsp", "T0.1", "T0.5"}, "only what failed is made again", made)
+    rows = without_load(report)
+    status, said, report, made, _ = run("--quick", "--only", MEASURED, "--fresh", "--at-once", "3", fail=["N4-bsp"], die="N16-k12")
+    failed = {r["label"]: r["failed"] for r in report["rows"] if r["failed"]}
+    point(status == 3 and not made and "no route" in failed["W=2"] and "died" in failed["k=12"], "side by side: runs that fail, and those of a process that dies, are named", status, failed, said)
+    status, said, report, made, _ = run("--quick", "--only", MEASURED, "--at-once", "3")
+    point(status == 0 and report["complete"] and without_load(report) == rows and "are kept from before" in said,
+          "side by side: only what failed is made again, and the report is that of runs in turn", status, report["rows"])
+    status, said, report, made, _ = run("--only", "serene", "--workers", "8", "--at-once", "30")
+    point(status == 1 and not made and "30 labs of 8 workers are too many" in said and "what fits: up to 5 workers or --base 96 or --at-once 18" in said,
+          "side by side: more labs than the processors have room for are refused, with what fits", said)
 
 
 def refusal_points():

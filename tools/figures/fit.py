@@ -16,9 +16,10 @@ def memory_mib() -> float:
         return next(int(line.split()[1]) / 1024 for line in f if line.startswith("MemAvailable"))
 
 
-def check(workers: int, base_ms: float, cpus: float, mib: float) -> None:
-    by_cpu = int(base_ms * 1000 * cpus * SHARE / STEP_US)
-    by_memory = int(mib / WORKER_MIB)
+def check(workers: int, base_ms: float, cpus: int, mib: float, labs: int = 1) -> None:
+    """@labs: so many are side by side, each with so many workers."""
+    by_cpu = int(base_ms * 1000 * cpus * SHARE / STEP_US / labs)
+    by_memory = int(mib / WORKER_MIB / labs)
     fits = min(by_cpu, by_memory, WORKERS_MOST)
     if workers <= fits:
         return
@@ -27,14 +28,16 @@ def check(workers: int, base_ms: float, cpus: float, mib: float) -> None:
     elif workers > by_memory:
         why = f"{mib:.0f} MiB of memory are free, a worker takes {WORKER_MIB}"
     else:
-        why = (f"they would keep more than half of {cpus:g} processors busy: computation is emulated by sleeping {base_ms:g} ms, "
+        why = (f"they would keep more than half of {cpus} processors busy: computation is emulated by sleeping {base_ms:g} ms, "
                f"the rest of an iteration is not")
     advice = [f"up to {fits} workers"] if fits >= 2 else []
     if by_cpu < workers <= min(by_memory, WORKERS_MOST):
-        advice.append(f"--base {-(-workers * STEP_US // (1000 * cpus * SHARE)):.0f}")
-    raise BenchError(f"{workers} workers are too many for this machine: {why}; what fits: {' or '.join(advice) or 'nothing'}")
+        advice.append(f"--base {-(-workers * labs * STEP_US // (1000 * cpus * SHARE)):.0f}")
+    if labs > 1 and workers <= min(fits * labs, WORKERS_MOST):
+        advice.append(f"--at-once {fits * labs // workers}")
+    who = f"{labs} labs of {workers} workers" if labs > 1 else f"{workers} workers"
+    raise BenchError(f"{who} are too many for this machine: {why}; what fits: {' or '.join(advice) or 'nothing'}")
 
 
 def check_here(workers: int, base_ms: float, labs: int = 1) -> None:
-    """@labs: so many are side by side, each with so many workers."""
-    check(workers, base_ms, (os.cpu_count() or 1) / labs, memory_mib() / labs)
+    check(workers, base_ms, os.cpu_count() or 1, memory_mib(), labs)

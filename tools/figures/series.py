@@ -162,7 +162,7 @@ class RealSeries(Series):
     def make_part(self, part: list, tells) -> None:
         """In a process of its own: @tells is told what failed."""
         os.setpgid(0, 0)		# Ctrl-C reaches the parent, which ends this one
-        self.todo = part
+        self.todo = list(part)
         try:
             self.make_in_turn()
         except KeyboardInterrupt:
