@@ -78,7 +78,7 @@ advice() { # JOB COMMAND...: it is followed while the job waits
 	saina "${@:2}"
 	check "$1: with '${*:2}' the others go on" rounds_go_on "$1" 40
 	worker_kill 3
-	# Who ends last would wait for it.
+	# Else the worker that ends last waits for it until it is found dead.
 	saina worker set "$1" 3 state dead
 	stop_workers
 	verify_sums "$1" 60 0 1 2

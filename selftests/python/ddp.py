@@ -145,8 +145,8 @@ def case_lost():
 
 
 def case_lost_at_first():
-    """Rank 3 is slow in the first round, before DDP has built its buckets anew."""
-    # In a group of its own each rank does so without the others.
+    """Rank 3 is slow in the first round, before DDP has rebuilt its buckets."""
+    # In a process group of its own each rank rebuilds them without waiting for the others.
     lost("lost_at_first", 0, process_group=[dist.new_group([rank]) for rank in range(4)][RANK])
 
 

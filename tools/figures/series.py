@@ -85,7 +85,7 @@ class RealSeries(Series):
     """Runs of real workers, one after another; those of one figure with as many workers share a lab.  A run has
     workers, and seconds(), what it takes, roughly.
 
-    at_once: so many labs are side by side, each made by a process of its own."""
+    at_once: number of labs side by side; each process makes a part of the runs, one after another."""
 
     at_once = 1
     spent = planned = 0.0		# seconds, of the runs that were made
@@ -160,7 +160,7 @@ class RealSeries(Series):
             raise
 
     def make_part(self, part: list, tells) -> None:
-        """In a process of its own: @tells is told what failed."""
+        """Runs in a process of its own, and sends the failed runs to @tells."""
         os.setpgid(0, 0)		# Ctrl-C reaches the parent, which ends this one
         self.todo = list(part)
         try:
@@ -170,7 +170,7 @@ class RealSeries(Series):
         tells.send([(r, why) for r, why in self.failed.items() if r in part])
 
     def take(self, told, process: multiprocessing.Process, part: list) -> None:
-        """What a process has made."""
+        """Waits for a process, and adds its results to those of this one."""
         try:
             self.failed.update(told.recv())
         except EOFError:

@@ -429,8 +429,8 @@ class State(Recovery):
         @step: of steps(): called for each round, with the gradients of the others.
 
         Returns the number of rounds.  This rank's model then equals that of the others, bit for bit.  Before its second
-        backward a rank applies none: DistributedDataParallel builds its buckets anew in the second forward, and the
-        gradients of the others are in the new ones.
+        backward a rank applies none and returns 0: DistributedDataParallel rebuilds its buckets in the second forward, and
+        the gradients of the others are in the rebuilt ones.
         """
         n = 0
         while self._lost_apply(step):
@@ -441,7 +441,7 @@ class State(Recovery):
         """Applies one round that was decided without this rank; False: there is none, or this rank must compute it."""
         if not self._layout or not self.behind:
             return False
-        # In which buckets the others have reduced it, this rank knows when its DDP has built them anew, in the second forward.
+        # DDP rebuilds its buckets in the second forward; until then this rank does not know those of the others.
         if self._since_join < 2 and not self._adopted:
             return False
         if self._failed:
