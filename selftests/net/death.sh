@@ -11,11 +11,12 @@
 # 3. It joins again
 # 4. Another one leaves
 # 5. The workers end: every sum was right
+# 6. All of another job are killed and started again, one before the others
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-expected_log="worker 2 .* is dead"
+expected_log="worker [0-2] .* is dead"
 
 # 1. Four workers train
 lab_up --workers 4
@@ -53,4 +54,26 @@ check "a worker that left is not waited for: rounds go on" rounds_go_on life 10
 stop_workers
 verify_sums "death" 30 0 1 2
 events_stop
+saina job del life >/dev/null
+
+# 6. All of another job are killed and started again, one before the others.  Its place is free first, and the round that
+# waits for it has what processes sent that have ended since.
+job again workers 3 elements 8192 payload 256 policy bsp heartbeat 50 dead 60000
+start_all again 1000000 3 --elements 8192 --think-us 2000
+check "all restarted: rounds flow" slowwait 20 rounds_at_least again 10
+for i in 2 0 1; do
+	worker_kill "$i"
+done
+saina worker set again 2 state dead || bail "worker 2 cannot be set dead"
+start 2 again 20 --elements 8192
+check "all restarted: the first one is refused, since the others are silent" \
+	slowwait 20 grep -q 'the others in it have been silent for' "$WORK/2.err"
+equal "all restarted: the first one has not joined" dead "$(saina -j worker show again | jq -r '.[] | select(.worker == 2).state')"
+for i in 0 1; do
+	saina worker set again "$i" state dead || bail "worker $i cannot be set dead"
+	start "$i" again 20 --elements 8192
+done
+verify_sums "all restarted" $((60 * SLOW)) 0 1 2
+equal "all restarted: every worker begins with the job's first round" "0 0 0" "$(
+	for i in 0 1 2; do head -n 1 "$WORK/$i.log" | jq -r .round; done | xargs)"
 finished

@@ -12,6 +12,7 @@
 #include "agent/members/internal.h"
 
 #define REJOIN_HOLD_NS 2000000000ull	/* a JOIN is repeated for 5 s */
+#define SILENT_MS      1000		/* beside two heartbeats */
 
 static bool token_equal(const __u8 *x, const __u8 *y)
 {
@@ -145,20 +146,53 @@ static uint32_t choose_first_round(struct agent *a, const struct saina_job *job,
 	return round_needs(job, &rt, w) ? rt.next_round - 1 : rt.next_round;
 }
 
+/* Return: milliseconds for which nothing has been heard of any of @workers, or 0 if one of them
+ * lives. */
+static uint64_t silent_ms(struct agent *a, const struct saina_job *job, uint64_t workers)
+{
+	uint64_t now = loop_now(), least = UINT64_MAX;
+
+	for (; workers; workers &= workers - 1) {
+		const struct worker_aux *aux = jobs_worker(a, job, __builtin_ctzll(workers));
+		uint64_t ms = (now - aux->last_heard) / NSEC_PER_MSEC;
+
+		if (ms < least)
+			least = ms;
+	}
+	return least != UINT64_MAX && least > SILENT_MS + 2ull * job->heartbeat_ms ? least : 0;
+}
+
 /*
  * Must a worker that has left or died wait before it rejoins?  Its old contribution may already
  * be counted in the present round; a quick rejoin would mix old sums with new ones.  The wait
- * ends when the others open the next round.  If all workers are being restarted, it ends when
- * the last has gone and the job forms again.
+ * ends when the others open the next round.
+ *
+ * If all workers are being restarted, it ends when the last has gone and the job forms again.
+ * They are if nothing is heard of the others: a worker that was stopped a moment before them is
+ * dead before them, and would complete a round whose other contributions are of processes that
+ * have ended.
  */
-static bool rejoin_is_early(struct agent *a, const struct saina_job *job, int w)
+static bool rejoin_is_early(struct agent *a, const struct sender *from, const struct saina_hdr *h,
+			    uint64_t nonce, const struct saina_job *job, int w)
 {
-	uint64_t ended = jobs_worker(a, job, w)->ended_at;
+	uint64_t ended = jobs_worker(a, job, w)->ended_at, silent;
 	struct saina_job_rt rt;
 
-	return job->state == SAINA_JOB_RUNNING && !jobs_alive(job, w) && ended &&
-	       loop_now() - ended < REJOIN_HOLD_NS && !saina_dp_job_rt(a->dp, job->id, &rt) &&
-	       rt.generation == job->generation && round_needs(job, &rt, w);
+	if (job->state != SAINA_JOB_RUNNING || jobs_alive(job, w) || !ended ||
+	    saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation ||
+	    !round_needs(job, &rt, w))
+		return false;
+	/* without a reply the worker repeats its JOIN */
+	if (loop_now() - ended < REJOIN_HOLD_NS)
+		return true;
+	silent = silent_ms(a, job, rt.members & job->active);
+	if (!silent)
+		return false;
+	reply_refuse(
+		a, from, h, nonce, SAINA_REFUSE_TAKEN,
+		"round %u began with an earlier worker %d, and the others in it have been silent for %llu ms: wait until one is heard, or all are dead (%u ms)",
+		rt.next_round - 1, w, (unsigned long long)silent, job->dead_ms);
+	return true;
 }
 
 static void admit_worker(struct agent *a, const struct sender *from, const struct saina_hdr *h,
@@ -275,7 +309,6 @@ void admit_join(struct agent *a, const struct sender *from, const struct saina_h
 		return;
 	}
 	w = choose_worker(a, from, h, nonce, job);
-	/* without a reply the worker repeats its JOIN */
-	if (w >= 0 && !rejoin_is_early(a, job, w))
+	if (w >= 0 && !rejoin_is_early(a, from, h, nonce, job, w))
 		admit_worker(a, from, h, join, job, w);
 }
