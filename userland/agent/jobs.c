@@ -96,12 +96,17 @@ void jobs_commit(struct agent *a)
 	a->jobs->ops->save(a);
 }
 
+bool jobs_rt(struct agent *a, const struct saina_job *job, struct saina_job_rt *rt)
+{
+	return !saina_dp_job_rt(a->dp, job->id, rt) && rt->generation == job->generation;
+}
+
 static __u32 jobs_policy_seq(void *ctx, const struct saina_job *job)
 {
 	struct agent *a = ctx;
 	struct saina_job_rt rt;
 
-	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation)
+	if (!jobs_rt(a, job, &rt))
 		return 0;
 	return rt.policy.seq;
 }
@@ -213,7 +218,7 @@ uint32_t jobs_next_round(struct agent *a, const struct saina_job *job)
 {
 	struct saina_job_rt rt;
 
-	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation)
+	if (!jobs_rt(a, job, &rt))
 		return job->first_round;
 	return rt.next_round;
 }

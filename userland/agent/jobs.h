@@ -152,6 +152,8 @@ struct worker_aux *jobs_worker(struct agent *a, const struct saina_job *job, int
 bool jobs_alive(const struct saina_job *job, int w);
 /* The policy in force: the pending one as soon as the data path has adopted it. */
 const struct saina_policy *jobs_policy(struct agent *a, const struct saina_job *job);
+/* The data path's view of the job.  Return: false if it has none of this generation. */
+bool jobs_rt(struct agent *a, const struct saina_job *job, struct saina_job_rt *rt);
 uint32_t jobs_next_round(struct agent *a, const struct saina_job *job);
 /* Sends an event of the agent.  The caller sets type, job, worker, a and b of @ev. */
 void jobs_event(struct agent *a, struct saina_event *ev, const char *text);

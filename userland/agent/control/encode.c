@@ -21,11 +21,11 @@ void msg_start(struct msg *m, int cmd, int flags, unsigned int seq)
 }
 
 /* Adds the data path's view of the job, if it has this generation. */
-static void job_rt(struct agent *a, const struct saina_job *job, struct saina_job_attrs *o)
+static void put_job_rt(struct agent *a, const struct saina_job *job, struct saina_job_attrs *o)
 {
 	struct saina_job_rt rt;
 
-	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation)
+	if (!jobs_rt(a, job, &rt))
 		return;
 	SAINA_PUT(o, SAINA_A_JOB_ROUND, round, rt.next_round);
 	SAINA_PUT(o, SAINA_A_JOB_K, k, rt.k);
@@ -48,7 +48,7 @@ void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, boo
 	char why[SAINA_TEXT_LEN];
 
 	saina_job_show(job, tokens, &o);
-	job_rt(a, job, &o);
+	put_job_rt(a, job, &o);
 	if (job->by_reference && a->jobs->aux[job->id]) {
 		shm_output_id(a, job, why, sizeof(why));
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_REFERENCE, reference, why);

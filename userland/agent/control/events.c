@@ -22,8 +22,8 @@ static bool has_gone_on(struct agent *a, const struct saina_job *job, const stru
 {
 	struct saina_job_rt rt;
 
-	return job && ev->worker < job->workers && !saina_dp_job_rt(a->dp, job->id, &rt) &&
-	       rt.generation == job->generation && rt.at[ev->worker] > ev->round;
+	return job && ev->worker < job->workers && jobs_rt(a, job, &rt) &&
+	       rt.at[ev->worker] > ev->round;
 }
 
 void control_notify_event(struct agent *a, const struct saina_event *ev, const char *text)

@@ -141,7 +141,7 @@ static uint32_t choose_first_round(struct agent *a, const struct saina_job *job,
 {
 	struct saina_job_rt rt;
 
-	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation)
+	if (!jobs_rt(a, job, &rt))
 		return job->first_round;
 	return round_needs(job, &rt, w) ? rt.next_round - 1 : rt.next_round;
 }
@@ -179,8 +179,7 @@ static bool rejoin_is_early(struct agent *a, const struct sender *from, const st
 	struct saina_job_rt rt;
 
 	if (job->state != SAINA_JOB_RUNNING || jobs_alive(job, w) || !ended ||
-	    saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation ||
-	    !round_needs(job, &rt, w))
+	    !jobs_rt(a, job, &rt) || !round_needs(job, &rt, w))
 		return false;
 	/* without a reply the worker repeats its JOIN */
 	if (loop_now() - ended < REJOIN_HOLD_NS)

@@ -56,8 +56,7 @@ static uint32_t rounds_behind(struct agent *a, const struct saina_job *job, int 
 {
 	struct saina_job_rt rt;
 
-	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation ||
-	    !(rt.behind & job->active & 1ull << w))
+	if (!jobs_rt(a, job, &rt) || !(rt.behind & job->active & 1ull << w))
 		return 0;
 	*round = rt.next_round;
 	*lead = saina_policy_lead(jobs_policy(a, job), job->ring);
@@ -151,8 +150,8 @@ void diagnose_missing(struct agent *a, const struct saina_job *job)
 
 	aux->missing = 0;
 	/* reading the slots costs a system call each: only of a round that takes long */
-	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation ||
-	    rt.mode == SAINA_RT_PS || !rt.open_slots || rt.opened_at > since)
+	if (!jobs_rt(a, job, &rt) || rt.mode == SAINA_RT_PS || !rt.open_slots ||
+	    rt.opened_at > since)
 		return;
 	aux->missing_round = rt.next_round - 1;
 	for (uint32_t i = 0; i < job->pool && !saina_dp_slot(a->dp, job->id, i, &m); i++)

@@ -23,7 +23,7 @@ struct progress straggler_progress(struct agent *a, const struct saina_job *job)
 	struct progress p = { 0 };
 	struct saina_job_rt rt;
 
-	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation)
+	if (!jobs_rt(a, job, &rt))
 		return p;
 	/* each generation starts to count its rounds anew */
 	if (aux->checked_generation == rt.generation && rt.next_round >= aux->checked_round)

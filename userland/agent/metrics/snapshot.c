@@ -87,7 +87,7 @@ static void copy_job(struct agent *a, struct snapshot *s, const struct saina_job
 	o->segments = job->segments;
 	o->memory = job->memory;
 	o->detached = backend_detached(a, job->id);
-	o->seen = !saina_dp_job_rt(a->dp, job->id, &o->rt) && o->rt.generation == job->generation;
+	o->seen = jobs_rt(a, job, &o->rt);
 	saina_policy_format(o->seen && o->rt.policy.seq ? &o->rt.policy : &job->policy, o->policy,
 			    sizeof(o->policy));
 	o->lead = saina_policy_lead(jobs_policy(a, job), job->ring);
