@@ -209,8 +209,9 @@ static void cancel_join(struct saina *s)
 	struct saina_session *j = &s->session;
 	uint64_t end = saina_now() + leave_ns(s);
 
-	while (j->phase == PHASE_JOINING && saina_now() < end)
-		cond_wait_for(s, saina_now() + CANCEL_MS * MSEC);
+	while (j->phase == PHASE_JOINING)
+		if (!cond_wait_for(s, end))
+			break;
 	if (j->phase == PHASE_FAILED)
 		return;
 	if (j->phase != PHASE_JOINING)
