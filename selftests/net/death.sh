@@ -11,7 +11,7 @@
 # 3. It joins again
 # 4. Another one leaves
 # 5. The workers end: every sum was right
-# 6. All of another job are killed and started again, one before the others
+# 6. Two of another job are killed and one is started again; then all are, one before the others
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -56,14 +56,20 @@ verify_sums "death" 30 0 1 2
 events_stop
 saina job del life >/dev/null
 
-# 6. All of another job are killed and started again, one before the others.  Its place is free first, and the round that
-# waits for it has what processes sent that have ended since.
+# 6. Two of another job are killed and one is started again; then all are, one before the others.  Its place is free first, and
+# the round that waits for it has what processes sent that have ended since.
 job again workers 3 elements 8192 payload 256 policy bsp heartbeat 50 dead 60000
 start_all again 1000000 3 --elements 8192 --think-us 2000
 check "all restarted: rounds flow" slowwait 20 rounds_at_least again 10
-for i in 2 0 1; do
-	worker_kill "$i"
-done
+worker_kill 1
+check "two of three restarted: the open slots wait for one that is not dead yet" slowwait 20 missing_is again 1
+worker_kill 2
+saina worker set again 2 state dead || bail "worker 2 cannot be set dead"
+start 2 again 1000000 --elements 8192
+check "two of three restarted: one joins the round that waits for it, since a worker in it lives" \
+	slowwait 20 worker_state_is again 2 alive
+worker_kill 2
+worker_kill 0
 saina worker set again 2 state dead || bail "worker 2 cannot be set dead"
 start 2 again 20 --elements 8192
 check "all restarted: the first one is refused, since the others are silent" \
