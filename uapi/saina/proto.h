@@ -135,7 +135,7 @@ enum saina_elem_type {
 #define SAINA_F_FAST		0x01	/* READY: a PROBE_REPLY came by redirect */
 #define SAINA_F_NAMED		0x02	/* JOIN: struct saina_join_named; hdr.job is 0 */
 #define SAINA_F_REPORT		0x04	/* HEARTBEAT: struct saina_report follows */
-#define SAINA_F_RETRANSMIT	0x20	/* to DATA, all but PROBE, ASK: sent before (statistics only) */
+#define SAINA_F_RETRANSMIT	0x20	/* data port, not PROBE, ASK: sent before (statistics) */
 
 /* hdr.k of NAK: why a message is not counted; of GO: 0, or MODE */
 enum saina_nak {
