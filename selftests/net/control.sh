@@ -27,11 +27,11 @@ job steady workers 4 elements 8192 payload 256 ring 64 policy bsp
 matches "control: a job that does not exist is refused" "nosuch" "$(saina policy control nosuch 2>&1)"
 matches "control: another policy is refused, with what to do" "job steady has policy bsp.*external:k0=4" \
 	"$(saina policy control steady 2>&1)"
-matches "control: a noise of 0 is refused" "noise wants" "$(saina policy control steady noise 0 2>&1)"
+matches "control: a noise of 0 is refused" "noise must be" "$(saina policy control steady noise 0 2>&1)"
 matches "control: an interval of 1 ms is refused" "10 to 60000" "$(saina policy control steady interval 1 2>&1)"
 
 saina job set steady policy external:k0=4 || not_ok "the policy is set"
-matches "control: how many groups is not for this policy" "groups is for policy grouped; that of job steady is external" \
+matches "control: how many groups is not for this policy" "groups is for policy grouped; job steady has policy external" \
 	"$(saina policy control steady groups 2 2>&1)"
 start_all steady 1000000 3 --elements 8192 --think-us $((4000 * SLOW)) --cancel --restarts
 # What emulated processors take by themselves is small beside what workers think.

@@ -28,7 +28,7 @@ controlled() {
 	[ "$(job_field many controller)" = "$1" ]
 }
 matches "control: a largest number of groups of 0 is refused" "1 to 64" "$(saina policy control many groups 0 2>&1)"
-matches "control: noise is not for this policy" "noise is for policies external and timeout; that of job many is grouped" \
+matches "control: noise is not for this policy" "noise is for policies external and timeout; job many has policy grouped" \
 	"$(saina policy control many noise 100 2>&1)"
 control() {
 	"$B/saina" "${tool_opts[@]}" -j policy control many interval 300 "$@" >>"$WORK/control" 2>"$WORK/control.err" &

@@ -53,13 +53,13 @@ check "top: the straggler is late in most, the others are not" top q \
 check "top: sparklines" top q 'rounds/s [▁▂▃▄▅▆▇█]{5,20}  k ▆+' '^    2 .* [▄▅▆▇█]{3}'
 locale=C check "top: sparklines without UTF-8" top q 'rounds/s [_.:=+*#-]{5,20}  k \++'
 check "top: of one job" top q '^steady running' -- steady
-check "top: of a job that is not there" top q 'there is no such job' -- nosuch
+check "top: of a job that is not there" top q 'no job has the name "nosuch"' -- nosuch
 check "top: paused" top pq '^steady running'
-terminal=nosuch check "top: an unknown terminal is refused" top "" 'terminal "nosuch" is not known'
-matches "top: without a terminal it is refused" "wants a terminal; for pipes there is saina monitor" "$(saina top 2>&1 </dev/null)"
+terminal=nosuch check "top: an unknown terminal is refused" top "" 'unknown terminal type "nosuch"'
+matches "top: without a terminal it is refused" "needs a terminal .* use saina monitor" "$(saina top 2>&1 </dev/null)"
 saina top >/dev/null 2>&1 </dev/null
 equal "top: without a terminal the status is 1" 1 $?
-matches "top: an interval that cannot be is refused" "milliseconds, 100 to 60000" "$(saina top interval 5 2>&1)"
+matches "top: an interval that cannot be is refused" "100 to 60000 milliseconds" "$(saina top interval 5 2>&1)"
 
 # 3. bsp: all wait for the straggler
 # All workers wait for one.
@@ -84,7 +84,7 @@ check "top: ? says what keys and columns are" top '?/q' '^LATE ms +after the fir
 # 4. It stands still
 kill -STOP "${worker_pids[2]}"
 waits_for_2() {
-	[[ $(slow_of) =~ ^waiting\ for\ worker\ 2\ for\ [0-9]+\.[0-9]\ s\;\ it\ was\ the\ last\ that\ [0-9]+\ %\ of\ the\ sums\ waited\ for$ ]]
+	[[ $(slow_of) =~ ^waiting\ for\ worker\ 2\ for\ [0-9]+\.[0-9]\ s\;\ it\ was\ last\ in\ [0-9]+\ %\ of\ the\ sums$ ]]
 }
 check "a worker is stopped: job show names it, and for how long" slowwait 30 waits_for_2
 check "a worker is stopped: the text has the line" grep -q "^    waiting for worker 2 for " <(saina job show lockstep)

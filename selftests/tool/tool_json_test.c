@@ -155,7 +155,7 @@ static const char *const port_pieces[] = {
 };
 static const char *const slot_pieces[] = {
 	"digits slot 300: round 1233 segment 812 has 5 of k 6 age 123.5 ms seen 0-3,5\n    missing 4 (node4:4242) 6 7 (node7:4711)\n",
-	"digits slot 301: round 1233 segment 813 has 2 of k 6 age 950 us seen 0-1\n    missing nobody: completes at the next packet\n",
+	"digits slot 301: round 1233 segment 813 has 2 of k 6 age 950 us seen 0-1\n    missing none: the slot completes with the next packet\n",
 	"\"missing\":[{\"worker\":4,\"name\":\"node4:4242\"},{\"worker\":6,\"name\":null},{\"worker\":7,\"name\":\"node7:4711\"}]",
 	"\"missing\":[]",
 	NULL,
@@ -169,7 +169,7 @@ static const char *const stats_pieces[] = {
 	NULL,
 };
 static const char *const limits_pieces[] = {
-	"jobs 2 of 64\nmemory 24.6 MiB of 3.0 GiB\nmemory-job 1.0 GiB at most\nof kernel\n",
+	"jobs 2 of 64\nmemory 24.6 MiB of 3.0 GiB\nmemory-job 1.0 GiB at most\napplied by the kernel\n",
 	"[{\"jobs_used\":2,\"jobs\":64,\"memory_used\":25794968,\"memory\":3221225472,\"memory_job\":1073741824,\"plane\":\"kernel\"}]",
 	NULL,
 };
@@ -192,7 +192,7 @@ static void test_filters(void)
 	mock_run(&mock, "stats show digits 7", text, sizeof(text), err, sizeof(err));
 	tap_ok(!strcmp(text, "nothing was counted\n"), "stats show, one worker: leaves out zeros");
 	mock_run(&mock, "port show nosuch", text, sizeof(text), err, sizeof(err));
-	tap_ok(!strcmp(err, "saina: \"nosuch\" is no port of the bridge\n"), "port show: an unknown port is refused");
+	tap_ok(!strcmp(err, "saina: \"nosuch\" is not a port of the bridge; `saina port show' lists the ports\n"), "port show: an unknown port is refused");
 	mock_reset(&mock, mock_ack, NULL);
 	mock_run(&mock, "-j job show", text, sizeof(text), err, sizeof(err));
 	tap_ok(!strcmp(text, "[]\n"), "job show -j: without jobs an empty array is printed");
@@ -218,7 +218,7 @@ static void test_monitor(void)
 		" worker-changed digits worker 4 node4:4242 alive port veth4sw\n",
 		" worker-deleted digits worker 4",
 		" port-changed 86: veth4sw: mode native",
-		" limits-changed jobs 2 of 64 memory 24.6 MiB of 3.0 GiB memory-job 1.0 GiB at most of kernel\n",
+		" limits-changed jobs 2 of 64 memory 24.6 MiB of 3.0 GiB memory-job 1.0 GiB at most, applied by the kernel\n",
 		NULL,
 	};
 	/* 15 events, 2 + 1 jobs, 2 + 1 workers, 2 ports, limits; in text ports take two lines */

@@ -206,7 +206,7 @@ check "load: a subscriber that does not read has a part of its notifications" lo
 echo "open-sesame" >"$WORK/token"
 check "token-file: a job is added" "$B/saina" job add filed elements 100 workers 2 token-file "$WORK/token"
 check "token-file: the job has the token of the file" exits_with 0 "token open-sesame" "$B/saina" job show filed tokens
-check "token-file: a file that does not exist is refused" exits_with 2 "cannot be read" \
+check "token-file: a file that does not exist is refused" exits_with 2 "cannot read" \
 	"$B/saina" job add other elements 100 workers 2 token-file "$WORK/none"
 check "SAINA_TOKEN: a job is added" env SAINA_TOKEN=from-env "$B/saina" job add enved elements 100 workers 2
 check "SAINA_TOKEN: the job has the token of the environment" exits_with 0 "token from-env" "$B/saina" job show enved tokens

@@ -51,7 +51,7 @@ int args_done(struct args *a)
 		return 0;
 	if (args_not_option(a, a->argv[0]))
 		return EXIT_USAGE;
-	return args_error(a, "\"%s\" is one word too many", a->argv[0]);
+	return args_error(a, "unexpected argument \"%s\"", a->argv[0]);
 }
 
 bool args_matches(const char *word, const char *full)
@@ -158,7 +158,7 @@ static bool parse_units(const char *word, uint64_t base, uint64_t min, uint64_t 
 
 static int refuse_value(const struct args *a, const struct key *k, const char *word, const char *allowed)
 {
-	return args_error(a, "\"%s\" for \"%s\" is not allowed: it takes %s", word, k->name, allowed);
+	return args_error(a, "\"%s\" for \"%s\" is not allowed: must be %s", word, k->name, allowed);
 }
 
 static const char *read_first_line(const char *path, char *line, size_t size)
@@ -179,6 +179,7 @@ static int parse_value(const struct args *a, const struct key *k, const char *wo
 	struct saina_policy policy;
 	struct saina_core_err err;
 	char allowed[256], line[256];
+	const char *path;
 	size_t n = 0;
 	uint64_t v;
 	double f;
@@ -196,9 +197,11 @@ static int parse_value(const struct args *a, const struct key *k, const char *wo
 		return 0;
 	}
 	case KEY_FILE:
-		word = read_first_line(word, line, sizeof(line));
+		path = word;
+		word = read_first_line(path, line, sizeof(line));
 		if (!word)
-			return args_error(a, "%s: the file cannot be read: %s", k->name, strerror(errno));
+			return args_error(a, "cannot read \"%s\" for \"%s\": %s", path, k->name,
+					  strerror(errno));
 		/* fall through */
 	case KEY_STRING:
 		n = strlen(word);
@@ -217,19 +220,19 @@ static int parse_value(const struct args *a, const struct key *k, const char *wo
 			}
 			if (k->words[i][0])
 				n += snprintf(allowed + n, sizeof(allowed) - n, "%s%s",
-					      n ? ", " : "", k->words[i]);
+					      n ? ", " : "one of ", k->words[i]);
 		}
 		return refuse_value(a, k, word, allowed);
 	case KEY_BYTES:
 		if (!parse_units(word, 1024, k->min, k->max, &v))
-			return refuse_value(a, k, word, "a number of bytes, as 1048576, 64M or 2G");
+			return refuse_value(a, k, word, "a number of bytes, such as 1048576, 64M or 2G");
 		store_number(k, obj, v);
 		return 0;
 	case KEY_COUNT:
 		v = 0;
 		if (!(k->zero && !strcmp(word, k->zero)) &&
 		    !parse_units(word, 1000, k->min, k->max, &v)) {
-			snprintf(allowed, sizeof(allowed), "a number, as 346378, 25M or 1G%s%s",
+			snprintf(allowed, sizeof(allowed), "a number, such as 346378, 25M or 1G%s%s",
 				 k->zero ? ", or " : "", k->zero ? k->zero : "");
 			return refuse_value(a, k, word, allowed);
 		}
@@ -242,13 +245,13 @@ static int parse_value(const struct args *a, const struct key *k, const char *wo
 		return 0;
 	case KEY_SHARE:
 		if (!parse_fraction(word, "%", 1.0, &f))
-			return refuse_value(a, k, word, "a share from 0 to 1, as 0.2 or 20%");
+			return refuse_value(a, k, word, "a share from 0 to 1, such as 0.2 or 20%");
 		f = rint(f * 4294967296.0);
 		store_number(k, obj, f > 4294967295.0 ? UINT32_MAX : (uint64_t)f);
 		return 0;
 	case KEY_MS:
 		if (!parse_fraction(word, "ms", (double)k->max, &f)) {
-			snprintf(allowed, sizeof(allowed), "milliseconds from 0 to %" PRIu64 ", as 0.5 or 20",
+			snprintf(allowed, sizeof(allowed), "0 to %" PRIu64 " milliseconds, such as 0.5 or 20",
 				 k->max);
 			return refuse_value(a, k, word, allowed);
 		}
@@ -293,7 +296,7 @@ static int refuse_key(const struct args *a, const struct key *keys, size_t n, co
 	if (args_not_option(a, word))
 		return EXIT_USAGE;
 	list_keys(names, sizeof(names), keys, n, "");
-	return args_error(a, "\"%s\" is not known here; allowed: %s", word, names);
+	return args_error(a, "unknown key \"%s\"; allowed: %s", word, names);
 }
 
 int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint64_t *has)
@@ -319,7 +322,7 @@ int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint6
 			return refuse_key(a, keys, n, word);
 		if (hits > 1) {
 			list_keys(names, sizeof(names), keys, n, word);
-			return args_error(a, "\"%s\" can mean several: %s", word, names);
+			return args_error(a, "\"%s\" is ambiguous: %s", word, names);
 		}
 		if (given & (1ull << (k - keys)))
 			return args_error(a, "\"%s\" is given twice", k->name);
@@ -329,7 +332,7 @@ int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint6
 		} else {
 			value = args_next(a);
 			if (!value)
-				return args_error(a, "\"%s\" wants a value", k->name);
+				return args_error(a, "\"%s\" needs a value", k->name);
 			ret = parse_value(a, k, value, obj);
 			if (ret)
 				return ret;
@@ -350,5 +353,5 @@ int args_set_keys(struct args *a, const struct key *keys, size_t n, void *obj, u
 	if (args_peek(a))
 		return args_keys(a, keys, n, obj, has);
 	list_keys(names, sizeof(names), keys, n, "");
-	return args_error(a, "set what?  Allowed: %s", names);
+	return args_error(a, "nothing to set; allowed: %s", names);
 }

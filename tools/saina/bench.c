@@ -44,7 +44,7 @@ static bool ask_agent(const struct tool *t, struct saina_limits_attrs *l, char *
 	snprintf(control, size, "%s", saina_ctl_peer(ctl));
 	if (ret || !SAINA_HAS(l, SAINA_A_LIMITS_BRIDGE))
 		fprintf(stderr, "saina: bench: sainad at %s does not say which bridge it has: %s\n", control,
-			ret ? saina_ctl_error(ctl) : "restart it (its version must be the tool's)");
+			ret ? saina_ctl_error(ctl) : "restart sainad (sainad and saina must have the same version)");
 	saina_ctl_close(ctl);
 	return !ret && SAINA_HAS(l, SAINA_A_LIMITS_BRIDGE);
 }
@@ -61,12 +61,12 @@ int tool_bench(const struct tool *t, struct args *a)
 
 	exe[len > 0 ? len : 0] = 0;
 	if (!find_folder(exe, folder, sizeof(folder))) {
-		fprintf(stderr, "saina: bench: bench/host.py is neither beside %s nor in ../lib/saina: install it (make install)\n",
+		fprintf(stderr, "saina: bench: bench/host.py is neither beside %s nor in ../lib/saina: run `make install'\n",
 			exe);
 		return EXIT_FAILURE;
 	}
 	if (a->argc > WORDS_MAX)
-		return args_error(a, "so many words are not understood");
+		return args_error(a, "too many arguments: at most %d", WORDS_MAX);
 	if (!help && !ask_agent(t, &l, control, sizeof(control)))
 		return EXIT_FAILURE;
 	snprintf(host, sizeof(host), "%s/bench/host.py", folder);

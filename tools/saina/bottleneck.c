@@ -148,7 +148,7 @@ bool bottleneck_text(const struct bottleneck *s, unsigned int workers, char *tex
 		/* among equals each is the last in 1/workers of the sums */
 		if (s->total < SUMS_MIN || workers < 2 || bottleneck_share(s, last) * workers < 1.5)
 			return false;
-		snprintf(text, size, "worker %d was the last that %.0f %% of the sums waited for", last,
+		snprintf(text, size, "worker %d was last in %.0f %% of the sums", last,
 			 100 * bottleneck_share(s, last));
 		return true;
 	}
@@ -162,7 +162,7 @@ bool bottleneck_text(const struct bottleneck *s, unsigned int workers, char *tex
 		return true;
 	}
 	if (len < size && !(s->missing & (s->missing - 1)) && s->total >= SUMS_MIN)
-		snprintf(text + len, size - len, "; it was the last that %.0f %% of the sums waited for",
+		snprintf(text + len, size - len, "; it was last in %.0f %% of the sums",
 			 100 * bottleneck_share(s, one));
 	return true;
 }

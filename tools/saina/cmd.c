@@ -32,8 +32,7 @@ int tool_dispatch(const struct tool *t, struct args *a, const char *object,
 			if (cmds[j].help)
 				len += snprintf(names + len, sizeof(names) - len, "%s%s",
 						len ? ", " : "", cmds[j].name);
-		return args_error(a, "\"%s\" is no command of %s; allowed: %s, help", word, object,
-				  names);
+		return args_error(a, "unknown command \"%s\"; allowed: %s, help", word, names);
 	}
 	snprintf(cmd, sizeof(cmd), "%s %s", object, cmds[i].name);
 	a->cmd = cmd;

@@ -87,7 +87,7 @@ static int probe_backend(struct saina_ctl *agent)
 	backend = backend_of(agent);
 	saina_ctl_set_timeout(agent, SAINA_CTL_TIMEOUT_MS);
 	if (!backend)
-		fprintf(stderr, "saina: note: %s; this is what the kernel knows\n",
+		fprintf(stderr, "saina: note: %s; only the kernel is used\n",
 			saina_ctl_error(agent));
 	return backend;
 }

@@ -26,7 +26,7 @@ static int run_policy(struct controller *c, const struct saina_job_attrs *job,
 	case SAINA_POLICY_GROUPED:
 		return job->state == SAINA_JOB_RUNNING ? controller_groups(c, job, w, n) : 0;
 	}
-	fprintf(stderr, "saina: job %s has policy %s, which needs no controller: `saina job set %s policy external:k0=%u', `... timeout:10ms' or `... grouped:g=1' first\n",
+	fprintf(stderr, "saina: job %s has policy %s, which needs no controller: run `saina job set %s policy external:k0=%u', `... timeout:10ms' or `... grouped:g=1' first\n",
 		job->name, policy_name(&job->policy), job->name, job->workers);
 	return EXIT_FAILURE;
 }
@@ -39,7 +39,7 @@ static int check_options(const struct controller *c, const struct saina_job_attr
 
 	if (!(grouped ? c->noise > 0 : rounds && c->most))
 		return 0;
-	fprintf(stderr, "saina: %s; that of job %s is %s\n",
+	fprintf(stderr, "saina: %s; job %s has policy %s\n",
 		grouped ? "noise is for policies external and timeout" : "groups is for policy grouped", job->name,
 		policy_name(&job->policy));
 	return EXIT_FAILURE;
@@ -85,7 +85,7 @@ static int run_controller(const struct tool *t, const struct saina_job_attrs *na
 	ret = ret ?: controller_set(c->ctl, which.id, 0, true);
 	if (ret)
 		return ret;
-	fprintf(stderr, "saina: controlling job %u; Ctrl-C ends it, what it has set stays\n", which.id);
+	fprintf(stderr, "saina: controlling job %u (Ctrl-C ends it; its last setting stays)\n", which.id);
 	out_stream(t->mode);
 	while (!ret && !stop_requested()) {
 		ret = poll_job(c, &which);
@@ -114,16 +114,16 @@ int policy_control(const struct tool *t, struct args *a)
 		if (args_matches(word, "noise")) {
 			noise = value ? strtod(value, &end) : 0;
 			if (!value || *end || !(noise > 0 && noise <= 1e9))
-				return args_error(a, "noise wants the gradient noise scale in batches of one worker, above 0 to 1e9");
+				return args_error(a, "noise must be above 0 and at most 1e9: the gradient noise scale in batches of one worker");
 		} else if (args_matches(word, "groups")) {
 			if (!value || !args_number(value, 1, SAINA_WORKERS_MAX, &most))
-				return args_error(a, "groups wants the largest number of groups, 1 to %d",
+				return args_error(a, "groups must be 1 to %d: the largest number of groups",
 						  SAINA_WORKERS_MAX);
 		} else if (args_matches(word, "interval")) {
 			if (!value || !args_number(value, 10, 60000, &interval))
-				return args_error(a, "interval wants milliseconds, 10 to 60000");
+				return args_error(a, "interval must be 10 to 60000 milliseconds");
 		} else {
-			return args_error(a, "\"%s\" is not allowed here; allowed: noise BATCHES, groups MOST, interval MS", word);
+			return args_error(a, "unknown key \"%s\"; allowed: noise BATCHES, groups MOST, interval MS", word);
 		}
 	}
 	stop_on_signals(false);

@@ -31,7 +31,7 @@ static void read_config(struct doc_state *s, const char *file)
 	config_init(&c);
 	if (config_read_file(&c, s->config) != CONFIG_TRUE) {
 		if (config_error_line(&c))
-			doc_report(DOC_FAIL, "config", doc_fix("fix it; sainad -c %s --check-config says whether it is right", s->config),
+			doc_report(DOC_FAIL, "config", doc_fix("correct the file; to check it: sainad -c %s --check-config", s->config),
 				   "%s:%d: %s", s->config, config_error_line(&c), config_error_text(&c));
 		else
 			doc_report(DOC_FAIL, "config", "name a file that can be read",
@@ -113,12 +113,12 @@ static int doctor_worker(const struct tool *t, struct args *a)
 
 	if (word) {
 		if (strcmp(word, "to"))
-			return args_error(a, "\"%s\" is not known here; allowed: to ADDRESS", word);
+			return args_error(a, "unknown key \"%s\"; allowed: to HOST", word);
 		word = args_next(a);
 		if (!word)
-			return args_error(a, "\"to\" wants the aggregator's address or host name");
+			return args_error(a, "\"to\" needs the aggregator's address or host name");
 		if (!resolve(word, &to))
-			return args_error(a, "\"%s\" is no IPv4 address, as 192.0.2.1, and no host with one",
+			return args_error(a, "\"%s\" is neither an IPv4 address, such as 192.0.2.1, nor a host name that has one",
 					  word);
 		ret = args_done(a);
 		if (ret)

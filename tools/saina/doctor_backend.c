@@ -58,9 +58,9 @@ static void report_module_absent(const struct agent_state *agent)
 	doc_read_line("/sys/kernel/security/lockdown", text, sizeof(text));
 	if (strstr(text, "[integrity]") || strstr(text, "[confidentiality]"))
 		doc_report(DOC_OK, "module", NULL,
-			   "the kernel is locked down and takes signed modules only: without one, sainad is the control plane");
+			   "the kernel is locked down and loads only signed modules: sainad is the control plane");
 	else if (module_installed(u.release, other, sizeof(other)))
-		doc_report(DOC_OK, "module", "modprobe saina, then restart sainad, has the jobs in the kernel",
+		doc_report(DOC_OK, "module", "to have the jobs in the kernel: modprobe saina, then restart sainad",
 			   "saina.ko is installed, but not loaded: sainad is the control plane");
 	else if (module_installed("*", other, sizeof(other)))
 		doc_report(DOC_WARN, "module",
@@ -79,7 +79,7 @@ static void check_program(const struct doc_state *s)
 	int status;
 
 	if (!s->may_load) {
-		doc_report(DOC_SKIP, "program", NULL, "not allowed to load a program");
+		doc_report(DOC_SKIP, "program", NULL, "no permission to load a BPF program");
 		return;
 	}
 	self[n > 0 ? n : 0] = 0;
@@ -89,7 +89,7 @@ static void check_program(const struct doc_state *s)
 	snprintf(command, sizeof(command), "PATH=\"%s:$PATH\" sainad --check-program 2>&1", self);
 	status = doc_run(command, text, sizeof(text));
 	if (status < 0) {
-		doc_report(DOC_SKIP, "program", NULL, "sainad cannot be run to try the program");
+		doc_report(DOC_SKIP, "program", NULL, "sainad cannot be run to test the program");
 		return;
 	}
 	text[strcspn(text, "\n")] = 0;
@@ -97,7 +97,7 @@ static void check_program(const struct doc_state *s)
 		doc_report(DOC_OK, "program", NULL, "%s", text);
 	else
 		doc_report(DOC_FAIL, "program",
-			   "module and sainad must be of one version: build and install both (make all module install install-module), rmmod saina, modprobe saina; or go on without it: rmmod saina",
+			   "saina.ko and sainad must have the same version: build and install both (make all module install install-module), rmmod saina, modprobe saina; or work without saina.ko: rmmod saina",
 			   "%s", text);
 }
 
@@ -110,22 +110,22 @@ static void report_module_loaded(const struct doc_state *s, const struct agent_s
 		users = atoi(text);
 	if (access("/sys/kernel/btf/saina", F_OK))
 		doc_report(DOC_WARN, "module-btf",
-			   "build it with make module, which says what BTF needs (pahole, vmlinux of this kernel)",
+			   "build saina.ko with make module, which says what BTF needs (pahole, vmlinux of this kernel)",
 			   "saina.ko was built without BTF: no program can use it, so sainad has the jobs itself");
 	if (agent->backend == SAINA_PLANE_AGENT)
 		doc_report(DOC_WARN, "module",
 			   "rmmod saina; or restart sainad when its workers are done, with control_plane = \"auto\"",
-			   "saina.ko is loaded, but not in use: sainad at %s has the jobs; it was started before, or jobs were running, or control_plane is \"agent\"",
+			   "saina.ko is loaded, but not in use: sainad at %s has the jobs; sainad was started before, or jobs were running, or control_plane is \"agent\"",
 			   agent->where);
 	else if (agent->ctl)
 		doc_report(DOC_OK, "module", NULL,
 			   "saina.ko is loaded and has the jobs; the XDP program uses it, so rmmod is refused until sainad is stopped (without --keep)");
 	else if (users)
 		doc_report(DOC_WARN, "module", "start sainad: it takes over",
-			   "saina.ko is loaded and has the jobs, the XDP program uses it, but no sainad answers: rounds go on, nobody can join (rmmod is refused until sainad is stopped without --keep)");
+			   "saina.ko is loaded and has the jobs, the XDP program uses it, but no sainad answers: rounds go on, but no worker can join (rmmod is refused until sainad is stopped without --keep)");
 	else
 		doc_report(DOC_WARN, "module", "start sainad",
-			   "saina.ko is loaded, but no XDP program uses it: what is configured there has no effect yet");
+			   "saina.ko is loaded, but no XDP program uses it: the jobs in it do not run");
 	if (!users)
 		check_program(s);
 }
@@ -137,8 +137,8 @@ static void read_lists(struct doc_state *s, const struct agent_state *agent)
 		     &s->workers) ||
 	    (agent->ctl && rpc_list(agent->ctl, SAINA_CMD_PORT_GET, true, NULL, NULL,
 				    &saina_port_class, &s->ports))) {
-		doc_report(DOC_FAIL, "control-plane", "restart sainad (its version must be the tool's)",
-			   "%s answers, but not as it should: %s", saina_ctl_peer(s->ctl),
+		doc_report(DOC_FAIL, "control-plane", "restart sainad (sainad and saina must have the same version)",
+			   "%s gives a wrong answer: %s", saina_ctl_peer(s->ctl),
 			   saina_ctl_error(s->ctl));
 		return;
 	}
@@ -182,13 +182,13 @@ void doc_backend(struct doc_state *s)
 		report_module_loaded(s, &agent);
 	if (!s->ctl) {
 		doc_report(DOC_WARN, "control-plane",
-			   "start sainad; then run saina doctor again: it sees more", "%s", error);
+			   "start sainad, then run saina doctor again for more checks", "%s", error);
 		return;
 	}
 	/* without an agent the kernel's jobs can still be checked */
 	if (!agent.ctl)
 		doc_report(DOC_WARN, "agent",
-			   "start sainad: without it nobody can join and no port is attached", "%s",
+			   "start sainad: without it no worker can join and no port is attached", "%s",
 			   agent.error);
 	read_lists(s, &agent);
 	saina_ctl_close(agent.ctl);

@@ -73,21 +73,21 @@ static void check_port_hook(const struct doc_state *s, const struct link *l,
 			      "attached, generic XDP: every packet is copied first, several times slower");
 	} else if (p) {
 		doc_report_of(DOC_FAIL, "port-hook", l->name,
-			      l->xdp_id ? doc_fix("another XDP program (id %u) is there: ip link set {} xdp off",
+			      l->xdp_id ? doc_fix("remove the other XDP program (id %u): ip link set {} xdp off",
 						  l->xdp_id) :
-					  "see what sainad logged",
+					  "see the log of sainad",
 			      "not attached: %s", p->text[0] ? p->text : "no reason given");
 	} else if (s->ctl_ok) {
 		doc_report_of(DOC_WARN, "port-hook", l->name,
-			      "see what sainad logged, and whether it serves this bridge",
+			      "see the log of sainad, and check that sainad serves this bridge",
 			      "sainad does not know this port");
 	} else if (l->xdp_id) {
 		doc_report_of(DOC_WARN, "port-hook", l->name,
-			      "unless it is left by sainad --keep: ip link set {} xdp off",
+			      "if sainad --keep did not leave the program there: ip link set {} xdp off",
 			      "an XDP program (id %u) is attached already", l->xdp_id);
 	} else if (d->has_features && !(d->features & DOC_XDP_BASIC)) {
 		doc_report_of(DOC_FAIL, "port-hook", l->name,
-			      "use a port whose driver has native XDP, or ask sainad for generic mode",
+			      "use a port whose driver has native XDP; or start sainad, then: saina port set {} hook generic (slower)",
 			      "driver %s has no native XDP", d->name);
 	} else if (!d->has_features && !driver_has_xdp(d->name)) {
 		doc_report_of(DOC_SKIP, "port-hook", l->name, NULL,
@@ -168,7 +168,7 @@ static void check_relayed_workers(const struct doc_state *s, const struct links 
 		if (p && p->mode == SAINA_PORT_MODE_TC)
 			doc_report_of(DOC_WARN, "relayed", who,
 				      "give all ports of the job the same hook: saina port set PORT hook tc",
-				      "behind hook tc, gets by the slow path what ports with XDP complete");
+				      "its port has hook tc: results completed at ports with XDP reach it by the slow path");
 		else if (s->userspace)
 			doc_report_of(DOC_WARN, "relayed", who,
 				      "in its container: ethtool -K eth0 gro on; then start the worker again",
@@ -201,10 +201,10 @@ static void check_snooping(const struct doc_state *s, int on, const char *fix)
 		doc_report(DOC_OK, "snooping", NULL, "multicast snooping is off");
 	else if (uses_relay(s))
 		doc_report(DOC_WARN, "snooping", fix,
-			   "the bridge snoops multicast: results that are relayed stop when it forgets who listens");
+			   "multicast snooping is on: relayed results stop when the bridge forgets the members of their group");
 	else
 		doc_report(DOC_OK, "snooping", NULL,
-			   "the bridge snoops multicast; redirected results do not pass through it");
+			   "multicast snooping is on; redirected results are not affected by it");
 }
 
 static void check_ovs_handlers(const struct doc_state *s)
@@ -213,11 +213,11 @@ static void check_ovs_handlers(const struct doc_state *s)
 
 	if (handlers < 0)
 		doc_report(DOC_SKIP, "ovs-handlers", NULL,
-			   "the process ovs-vswitchd is not to be seen from here");
+			   "no process ovs-vswitchd is visible from here");
 	else if (!handlers)
 		doc_report(DOC_FAIL, "ovs-handlers",
-			   "restart ovs-vswitchd (it starts without when the machine is up for less than 10 s)",
-			   "ovs-vswitchd (process %d) has no handler threads: it will never forward", pid);
+			   "restart ovs-vswitchd (started within 10 s of boot, it has no handler threads)",
+			   "ovs-vswitchd (process %d) has no handler threads: it forwards nothing", pid);
 	else
 		doc_report(DOC_OK, "ovs-handlers", NULL, "ovs-vswitchd (process %d) has %d handler threads",
 			   pid, handlers);
@@ -244,7 +244,7 @@ static void check_ovs_port(void *arg, const struct ovsdb_interface *i)
 	if (!strcmp(i->name, walk->s->bridge))
 		return;	/* the bridge's internal port */
 	if (i->error[0])
-		doc_report(DOC_FAIL, "port", "fix or remove it: ovs-vsctl del-port",
+		doc_report(DOC_FAIL, "port", doc_fix("fix the port, or remove it: ovs-vsctl del-port %s", i->name),
 			   "%s: Open vSwitch says: %s", i->name, i->error);
 	else if (!strcmp(i->type, "afxdp"))
 		doc_report(DOC_FAIL, "port", doc_fix("ovs-vsctl set interface %s type=system", i->name),
@@ -276,7 +276,7 @@ static void check_ovs(struct doc_state *s, const struct links *links)
 	doc_report(DOC_OK, "ovsdb", NULL, "%s", s->ovsdb);
 	if (ovsdb_bridge(&db, s->bridge, &bridge)) {
 		doc_report(DOC_FAIL, "bridge", "name the right one: saina doctor host bridge NAME",
-			   "%s is no bridge of the Open vSwitch at %s", s->bridge, s->ovsdb);
+			   "%s is not a bridge of the Open vSwitch at %s", s->bridge, s->ovsdb);
 		goto out;
 	}
 	s->userspace = bridge.userspace;
@@ -312,7 +312,7 @@ static void check_linux_bridge(const struct doc_state *s, const struct links *li
 			   doc_fix("ip link set %s address %02x:%02x:%02x:%02x:%02x:%02x (or any address of its own)",
 				   s->bridge, (br->mac[0] | 2) & 0xfe, br->mac[1], br->mac[2], br->mac[3],
 				   br->mac[4], br->mac[5] ^ 1),
-			   "%s has borrowed its MAC from port %s: when ports come and go the address changes and workers lose the aggregator",
+			   "%s has the MAC address of its port %s: when ports come or go, the address changes and workers lose the aggregator",
 			   s->bridge, mac_owner->name);
 	check_snooping(s, br->snooping,
 		       doc_fix("ip link set %s type bridge mcast_snooping 0", s->bridge));
@@ -393,17 +393,17 @@ static void check_udp_ports(const struct doc_state *s)
 		if (found)
 			find_socket_owner(found, name, sizeof(name));
 		if (found && !strncmp(name, "sainad ", 7))
-			doc_report(DOC_OK, "udp-port", NULL, "%u is held by %s", ports[i], name);
+			doc_report(DOC_OK, "udp-port", NULL, "%u is used by %s", ports[i], name);
 		else if (found && geteuid())
-			doc_report(DOC_SKIP, "udp-port", NULL, "%u is held; only root sees by whom",
+			doc_report(DOC_SKIP, "udp-port", NULL, "%u is in use; only root sees by which process",
 				   ports[i]);
 		else if (found)
-			doc_report(DOC_FAIL, "udp-port", "stop it: sainad needs this port",
-				   "%u is held by %s", ports[i], name);
+			doc_report(DOC_FAIL, "udp-port", "stop that process: sainad needs this port",
+				   "%u is used by %s", ports[i], name);
 		else if (agent && ports[i] == SAINA_PORT_CTRL)
 			doc_report(DOC_WARN, "udp-port",
 				   "run saina doctor in the network namespace where sainad runs",
-				   "sainad runs, but nobody holds UDP port %u here", ports[i]);
+				   "sainad answers, but no process uses UDP port %u here", ports[i]);
 		else
 			doc_report(DOC_OK, "udp-port", NULL, "%u is free", ports[i]);
 	}
@@ -434,7 +434,7 @@ static void check_address(const struct doc_state *s, const struct link *br)
 	if (link_address(br->name, &ip, NULL))
 		doc_report(DOC_FAIL, "address",
 			   doc_fix("ip addr add 10.190.0.1/24 dev %s (any free address)", s->bridge),
-			   "%s has no IPv4 address: workers have nowhere to send to", s->bridge);
+			   "%s has no IPv4 address: workers cannot reach the aggregator", s->bridge);
 	else if (s->ctl && find_udp_socket(SAINA_PORT_CTRL, &used) && used.s_addr &&
 		 !has_address(br->name, used))
 		doc_report(DOC_FAIL, "address",
@@ -442,7 +442,7 @@ static void check_address(const struct doc_state *s, const struct link *br)
 				   inet_ntop(AF_INET, &used, text, sizeof(text)), s->bridge),
 			   "sainad listens at %s, which %s does not have", text, s->bridge);
 	else
-		doc_report(DOC_OK, "address", NULL, "workers say aggregator %s",
+		doc_report(DOC_OK, "address", NULL, "workers use the aggregator address %s",
 			   inet_ntop(AF_INET, used.s_addr ? &used : &ip, text, sizeof(text)));
 }
 
@@ -460,7 +460,8 @@ void doc_bridge(struct doc_state *s)
 	br = links_by_name(&links, s->bridge);
 	if (!br) {
 		doc_report(DOC_FAIL, "bridge",
-			   "make it (ip link add br0 type bridge, or ovs-vsctl add-br br0), or name the right one: saina doctor host bridge NAME",
+			   doc_fix("create it (ip link add %s type bridge, or ovs-vsctl add-br %s), or name the right one: saina doctor host bridge NAME",
+				   s->bridge, s->bridge),
 			   "there is no interface %s", s->bridge);
 	} else {
 		if (!strcmp(br->kind, "bridge"))

@@ -93,7 +93,7 @@ static enum input_rule read_rules(const char *port)
 
 static const char *allow_port(unsigned int port)
 {
-	return doc_fix("let UDP port %u in: iptables -I INPUT -p udp --dport %u -j ACCEPT (or the same in nft)",
+	return doc_fix("allow UDP port %u: iptables -I INPUT -p udp --dport %u -j ACCEPT (or the same in nft)",
 		       port, port);
 }
 
@@ -105,15 +105,15 @@ void doc_firewall_host(void)
 	snprintf(number, sizeof(number), "%u", port);
 	switch (read_rules(number)) {
 	case INPUT_UNKNOWN:
-		doc_report(DOC_SKIP, "firewall", NULL, "neither nft nor iptables is there, or may be asked");
+		doc_report(DOC_SKIP, "firewall", NULL, "the rules cannot be read: neither nft nor iptables is installed, or this user may not read them");
 		break;
 	case INPUT_ACCEPTED:
 		doc_report(DOC_OK, "firewall", NULL,
-			   "nothing that looks as if it stopped UDP port %u (joins and heartbeats)", port);
+			   "no rule seems to block UDP port %u (joins and heartbeats)", port);
 		break;
 	case INPUT_DROPPED_BY_DEFAULT:
 		doc_report(DOC_WARN, "firewall", allow_port(port),
-			   "input is dropped by default and no rule speaks of UDP port %u (joins and heartbeats)",
+			   "input is dropped by default and no rule names UDP port %u (joins and heartbeats)",
 			   port);
 		break;
 	case INPUT_DROPPED:
@@ -167,10 +167,10 @@ void doc_firewall_worker(const struct link *l)
 	int ret = p.fd < 0 ? -errno : send_to_self(l, &group);
 
 	if (ret)
-		doc_report(DOC_SKIP, "firewall", NULL, "%s: a message to this host's own group cannot be sent: %s",
+		doc_report(DOC_SKIP, "firewall", NULL, "%s: cannot send a multicast message to this host itself: %s",
 			   l->name, strerror(-ret));
 	else if (poll(&p, 1, ANSWER_MS) > 0)
-		doc_report(DOC_OK, "firewall", NULL, "%s: multicast to UDP port %d (results) is let in", l->name,
+		doc_report(DOC_OK, "firewall", NULL, "%s: multicast to UDP port %d (results) is accepted", l->name,
 			   SAINA_PORT_RESULT);
 	else
 		doc_report(DOC_FAIL, "firewall", allow_port(SAINA_PORT_RESULT),

@@ -31,7 +31,7 @@ static void check_kernel(void)
 	else
 		doc_report(DOC_OK, "kernel", NULL, "Linux %s", u.release);
 	if (btf)
-		doc_report(DOC_OK, "btf", NULL, "the kernel describes its types");
+		doc_report(DOC_OK, "btf", NULL, "the kernel has BTF (/sys/kernel/btf/vmlinux)");
 	else
 		doc_report(DOC_WARN, "btf", "use a kernel with CONFIG_DEBUG_INFO_BTF=y",
 			   "/sys/kernel/btf/vmlinux does not exist: the hook tc is not available, and saina.ko cannot offer functions to the XDP program");
@@ -57,11 +57,11 @@ static bool check_privileges(void)
 	bool net = doc_has_cap(CAP_NET_ADMIN), bpf = doc_has_cap(CAP_BPF) || doc_has_cap(CAP_SYS_ADMIN);
 
 	if (net && bpf)
-		doc_report(DOC_OK, "privileges", NULL, "may load programs and change the network%s",
+		doc_report(DOC_OK, "privileges", NULL, "may load BPF programs and change the network%s",
 			   geteuid() ? " (by capabilities)" : "");
 	else
 		doc_report(DOC_WARN, "privileges", "run saina doctor as root",
-			   "%s%s%s missing: not everything can be looked at, and sainad needs it",
+			   "%s%s%s missing: some checks are skipped, and sainad needs CAP_NET_ADMIN and CAP_BPF",
 			   net ? "" : "CAP_NET_ADMIN", net || bpf ? "" : " and ",
 			   bpf ? "" : "CAP_BPF");
 	return net && bpf;
@@ -84,7 +84,7 @@ static void check_bpf(bool allowed)
 	int fd;
 
 	if (!allowed) {
-		doc_report(DOC_SKIP, "bpf", NULL, "not allowed to load a program");
+		doc_report(DOC_SKIP, "bpf", NULL, "no permission to load a BPF program");
 		return;
 	}
 	fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
@@ -95,11 +95,11 @@ static void check_bpf(bool allowed)
 	}
 	doc_read_line("/sys/kernel/security/lockdown", text, sizeof(text));
 	if (errno == EPERM && strstr(text, "[confidentiality]"))
-		doc_report(DOC_FAIL, "bpf", "boot with lockdown=integrity or none",
-			   "the kernel is locked down (confidentiality): no programs can be loaded");
+		doc_report(DOC_FAIL, "bpf", "boot with lockdown=integrity, or without lockdown",
+			   "the kernel is locked down (confidentiality): no BPF program can be loaded");
 	else if (errno == ENOSYS)
 		doc_report(DOC_FAIL, "bpf", "use a kernel with CONFIG_BPF_SYSCALL=y",
-			   "this kernel has no bpf()");
+			   "this kernel has no bpf() system call");
 	else
 		doc_report(DOC_FAIL, "bpf", "in a container, run this on its host instead",
 			   "an XDP program cannot be loaded: %s", strerror(errno));
@@ -114,7 +114,7 @@ static void check_jit(void)
 			   "net.core.bpf_jit_enable cannot be read in this network namespace");
 	else if (!strcmp(text, "0"))
 		doc_report(DOC_WARN, "bpf-jit", "sysctl -w net.core.bpf_jit_enable=1",
-			   "programs are interpreted: several times slower");
+			   "the JIT is off, BPF programs are interpreted: several times slower");
 	else
 		doc_report(DOC_OK, "bpf-jit", NULL, "on");
 }
@@ -133,7 +133,7 @@ static void check_bpffs(const char *pin_dir)
 	else
 		doc_report(DOC_WARN, "bpffs",
 			   "mount -t bpf bpf /sys/fs/bpf (ip netns exec hides it: use nsenter --net=...)",
-			   "no bpf file system at %s: sainad has to mount one", pin_dir);
+			   "no BPF file system at %s: sainad has to mount one", pin_dir);
 }
 
 static void check_jobs(const struct doc_state *s)
@@ -147,7 +147,7 @@ static void check_jobs(const struct doc_state *s)
 				   (uint64_t)job[i].policy_mix);
 		if (SAINA_HAS(&job[i], SAINA_A_JOB_TEXT))
 			doc_report(DOC_FAIL, "job",
-				   doc_fix("make room (free -m, saina limits show) or the job smaller, then: saina job set %s state forming",
+				   doc_fix("free memory (free -m), then: saina job set %s state forming; or delete the job and add a smaller one",
 					   job[i].name),
 				   "job %s does not run: %s", job[i].name, job[i].text);
 		else if (SAINA_HAS(&job[i], SAINA_A_JOB_TROUBLE))
@@ -156,7 +156,7 @@ static void check_jobs(const struct doc_state *s)
 			 * numbers does not
 			 */
 			doc_report(strstr(job[i].trouble, " is alive") ? DOC_FAIL : DOC_WARN, "job",
-				   "there: saina doctor worker, and what the worker itself says",
+				   "on the worker's side: run saina doctor worker, and read the worker's own log",
 				   "job %s: %s", job[i].name, job[i].trouble);
 		else if (job[i].state == SAINA_JOB_STOPPED)
 			doc_report(DOC_WARN, "job",
@@ -174,7 +174,7 @@ static void check_clock(void)
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (now.tv_sec < 1700000000)	/* older than this program */
 		doc_report(DOC_WARN, "clock", "set the clock (chrony, systemd-timesyncd)",
-			   "the clock is wrong: times of events will be too");
+			   "the clock is wrong, and so are the times of events");
 	else
 		doc_report(DOC_OK, "clock", NULL, "up for %.0f s", strtod(text, NULL));
 }

@@ -139,7 +139,7 @@ int doc_finish(void)
 	out_text("%u ok, %u warnings, %u failures", count[DOC_OK], count[DOC_WARN],
 		 count[DOC_FAIL]);
 	if (count[DOC_SKIP])
-		out_text(", %u not looked at", count[DOC_SKIP]);
+		out_text(", %u skipped", count[DOC_SKIP]);
 	out_text("\n");
 	return out_end() || count[DOC_FAIL] ? EXIT_FAILURE : 0;
 }

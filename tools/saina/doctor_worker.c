@@ -77,7 +77,7 @@ static const struct link *find_interface(__be32 to, const struct links *links)
 		}
 		if (l)
 			doc_report(DOC_OK, "interface", NULL,
-				   "looking at %s (say \"to ADDRESS\" for the aggregator's)", l->name);
+				   "checking %s (for the interface towards the aggregator: saina doctor worker to HOST)", l->name);
 		else
 			doc_report(DOC_FAIL, "interface", "give the container an interface and an address",
 				   "no interface is up and has an IPv4 address");
@@ -91,20 +91,20 @@ static const struct link *find_interface(__be32 to, const struct links *links)
 		return NULL;
 	}
 	if (r.type == RTN_LOCAL) {
-		doc_report(DOC_FAIL, "route", "run this inside the worker's container",
+		doc_report(DOC_FAIL, "route", "run saina doctor worker inside the worker's container",
 			   "%s is an address of this host itself", text);
 		return NULL;
 	}
 	l = links_by_index(links, r.oif);
 	if (!l || r.type != RTN_UNICAST) {
-		doc_report(DOC_FAIL, "route", "fix the routes: ip route get ADDRESS",
+		doc_report(DOC_FAIL, "route", doc_fix("fix the route; to see it: ip route get %s", text),
 			   "the route to %s leads nowhere", text);
 		return NULL;
 	}
 	if (r.gateway)
 		doc_report(DOC_FAIL, "route",
 			   "plug this container into the aggregator's bridge and give it an address in that subnet",
-			   "%s is behind a gateway (by %s): workers must be on the bridge itself", text,
+			   "%s is behind a gateway (via %s): workers must be on the bridge itself", text,
 			   l->name);
 	else
 		doc_report(DOC_OK, "route", NULL, "%s is on the link of %s", text, l->name);
@@ -140,28 +140,28 @@ static void check_offloads(const struct link *l)
 	bool veth = !strcmp(l->kind, "veth");
 
 	if (gro < 0)
-		doc_report(DOC_SKIP, "napi", NULL, "%s: %s", l->name, strerror(-gro));
+		doc_report(DOC_SKIP, "napi", NULL, "%s: cannot read the GRO setting: %s", l->name, strerror(-gro));
 	else if (gro || l->xdp_id || !veth)
 		doc_report(DOC_OK, "napi", NULL, "%s: results can be redirected to it%s", l->name,
 			   gro && veth ? " (GRO is on)" : "");
 	else if (!doc_has_cap(CAP_NET_ADMIN))
 		doc_report(DOC_OK, "napi",
-			   "see on the host that saina port show has hook tc, which auto is, for its port; else there: saina port set PORT hook auto",
-			   "%s: stock container (GRO is off, no CAP_NET_ADMIN): XDP redirects do not reach it; hook tc does and needs nothing here",
+			   "on the host, check that saina port show has mode tc for its port; if not: saina port set PORT hook auto",
+			   "%s: stock container (GRO is off, no CAP_NET_ADMIN): XDP redirects do not reach it; frames from hook tc do, and nothing is needed here",
 			   l->name);
 	else
 		doc_report(DOC_WARN, "napi",
-			   doc_fix("on the host, hook tc for its port: saina port set PORT hook auto; or here: ethtool -K %s gro on; then start the worker again",
+			   doc_fix("on the host: saina port set PORT hook auto (tc, except on OVS's userspace datapath); or here: ethtool -K %s gro on, then start the worker again",
 				   l->name),
-			   "%s: GRO is off, so this veth has no NAPI: unless its port has hook tc, results take the slow path through the bridge",
+			   "%s: GRO is off, so this veth has no NAPI: unless its port has mode tc, results take the slow path through the bridge",
 			   l->name);
 	if (csum < 0)
-		doc_report(DOC_SKIP, "tx-checksum", NULL, "%s: %s", l->name, strerror(-csum));
+		doc_report(DOC_SKIP, "tx-checksum", NULL, "%s: cannot read the setting: %s", l->name, strerror(-csum));
 	else if (csum)
 		doc_report(DOC_OK, "tx-checksum", NULL, "%s: on, messages can be sent in batches", l->name);
 	else	/* the userspace datapath of OVS needs it off, so this is not an error */
 		doc_report(DOC_OK, "tx-checksum", NULL,
-			   "%s: off: right for OVS's userspace datapath; elsewhere sending is quicker with it on",
+			   "%s: off: right for OVS's userspace datapath; elsewhere sending is faster with it on",
 			   l->name);
 }
 
@@ -174,18 +174,18 @@ static void check_multicast(const struct link *l)
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0) {
-		doc_report(DOC_FAIL, "multicast", "let the container have IPv4", "no UDP socket: %s",
+		doc_report(DOC_FAIL, "multicast", "enable IPv4 in the container", "cannot create a UDP socket: %s",
 			   strerror(errno));
 		return;
 	}
 	if (!setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof(m)))
-		doc_report(DOC_OK, "multicast", NULL, "%s: groups can be joined", l->name);
+		doc_report(DOC_OK, "multicast", NULL, "%s: multicast groups can be joined", l->name);
 	else if (errno == ENOBUFS)
 		doc_report(DOC_FAIL, "multicast", "sysctl -w net.ipv4.igmp_max_memberships=64",
-			   "%s: too many groups are joined already", l->name);
+			   "%s: too many multicast groups are joined already", l->name);
 	else
 		doc_report(DOC_FAIL, "multicast", doc_fix("ip link set %s up multicast on", l->name),
-			   "%s: groups cannot be joined: %s", l->name, strerror(errno));
+			   "%s: cannot join multicast groups: %s", l->name, strerror(errno));
 	close(fd);
 }
 
@@ -195,17 +195,17 @@ static void report_no_answer(int err, const char *address, const struct link *l)
 	switch (err) {
 	case ECONNREFUSED:
 		doc_report(DOC_FAIL, "aggregator",
-			   "start sainad on the host of the bridge; if it runs, let UDP port 48865 in there (there: saina doctor)",
+			   "start sainad on the host of the bridge; if sainad runs, allow UDP port 48865 there (run saina doctor there)",
 			   "%s answers that its UDP port %d is closed: sainad does not run there, or a firewall there rejects it",
 			   address, SAINA_PORT_CTRL);
 		return;
 	case EHOSTUNREACH:
-		doc_report(DOC_FAIL, "aggregator", "let UDP port 48865 in there (there: saina doctor)",
+		doc_report(DOC_FAIL, "aggregator", "allow UDP port 48865 there (run saina doctor there)",
 			   "a firewall at %s rejects UDP port %d", address, SAINA_PORT_CTRL);
 		return;
 	case EPERM:
-		doc_report(DOC_FAIL, "aggregator", "let UDP to ports 48864 and 48865 out here",
-			   "a firewall here keeps in what is sent to %s, UDP port %d", address, SAINA_PORT_CTRL);
+		doc_report(DOC_FAIL, "aggregator", "allow outgoing UDP to ports 48864 and 48865 here",
+			   "a firewall here blocks messages to %s, UDP port %d", address, SAINA_PORT_CTRL);
 		return;
 	}
 	/*
@@ -214,11 +214,11 @@ static void report_no_answer(int err, const char *address, const struct link *l)
 	 */
 	doc_report(DOC_FAIL, "aggregator",
 		   doc_read_offload(l->name, ETHTOOL_GTXCSUM) > 0 ?
-			doc_fix("see that a firewall on the host of the bridge lets UDP port %d in, that sainad runs there, and that its address is this one (there: saina doctor); if the bridge is OVS's userspace datapath: ethtool -K %s tx off",
+			doc_fix("on the host of the bridge, check that sainad runs, has this address, and that no firewall blocks UDP port %d (run saina doctor there); if the bridge is OVS's userspace datapath: ethtool -K %s tx off",
 				SAINA_PORT_CTRL, l->name) :
-			"see that a firewall on the host of the bridge lets UDP port 48865 in, that sainad runs there, and that its address is this one (there: saina doctor)",
-		   "nobody answers at %s, UDP port %d: %s", address, SAINA_PORT_CTRL,
-		   err ? strerror(err) : "silence, as of a firewall that drops it");
+			"on the host of the bridge, check that sainad runs, has this address, and that no firewall blocks UDP port 48865 (run saina doctor there)",
+		   "no answer from %s, UDP port %d: %s", address, SAINA_PORT_CTRL,
+		   err ? strerror(err) : "timed out; a firewall may drop the messages");
 }
 
 /* A firewall here may let joins out, but not gradients. @fd is connected to the other port. */
@@ -227,9 +227,9 @@ static void check_data_port(int fd, struct sockaddr_in *sin, const char *address
 {
 	sin->sin_port = htons(SAINA_PORT_DATA);
 	if (!connect(fd, (void *)sin, sizeof(*sin)) && send(fd, h, sizeof(*h), 0) < 0)
-		doc_report(DOC_FAIL, "aggregator", "let UDP to ports 48864 and 48865 out here",
+		doc_report(DOC_FAIL, "aggregator", "allow outgoing UDP to ports 48864 and 48865 here",
 			   "gradients cannot be sent to %s, UDP port %d: %s", address, SAINA_PORT_DATA,
-			   errno == EPERM ? "a firewall here keeps them in" : strerror(errno));
+			   errno == EPERM ? "a firewall here blocks them" : strerror(errno));
 	else
 		doc_report(DOC_OK, "aggregator", NULL, "sainad at %s answers", address);
 }

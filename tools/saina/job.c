@@ -44,7 +44,7 @@ static void print_policy(const struct saina_job_attrs *job)
 		out_uint("policy_active_seq", waits && job->policy_seq_active ? " seq %" PRIu64 : NULL,
 			 job->policy_seq_active);
 	out_text("\n");
-	policy_next_print(job, "    to come %s", "\n");
+	policy_next_print(job, "    scheduled %s", "\n");
 	if (HAS(K_SET))
 		out_uint("k_set", "    k set to %" PRIu64, job->k_set);
 	else
@@ -132,7 +132,7 @@ static void print_absent(const struct saina_job_attrs *job)
 	if (!absent)
 		return;
 	out_text("    %d of %d workers ", __builtin_popcountll(job->active), job->workers);
-	out_ids(NULL, forming ? "have joined; missing %s; the log of sainad says who was refused, and why\n" :
+	out_ids(NULL, forming ? "have joined; missing %s; the log of sainad says which workers were refused, and why\n" :
 				"take part, not %s (saina worker show says since when)\n", absent);
 }
 
@@ -223,9 +223,9 @@ static int job_add(const struct tool *t, struct args *a)
 	int ret;
 
 	if (!name)
-		return args_error(a, "the new job wants a name");
+		return args_error(a, "the name of the new job is missing");
 	if (!*name || strlen(name) >= sizeof(req.name))
-		return args_error(a, "\"%s\" cannot be a name: names have 1 to %zu characters", name,
+		return args_error(a, "\"%s\" is not a job name: must have 1 to %zu characters", name,
 				  sizeof(req.name) - 1);
 	strcpy(req.name, name);
 	SAINA_SET(&req, SAINA_A_JOB_NAME);

@@ -26,12 +26,12 @@ static const struct {
 	{ "job",	tool_job,	"jobs: add, change, remove, show" },
 	{ "worker",	tool_worker,	"workers of jobs: show, change, remove" },
 	{ "port",	tool_port,	"ports of the bridge, and faults injected there" },
-	{ "policy",	tool_policy,	"policies of jobs: set, on a schedule, cancel" },
-	{ "slot",	tool_slot,	"slots that wait for workers, and for whom" },
+	{ "policy",	tool_policy,	"policies of jobs: set, schedule, cancel, control" },
+	{ "slot",	tool_slot,	"open slots, and the workers that they wait for" },
 	{ "stats",	tool_stats,	"counters, per job and worker" },
-	{ "limits",	tool_limits,	"how many jobs and how much memory" },
+	{ "limits",	tool_limits,	"limits on the number of jobs and on memory" },
 	{ "monitor",	tool_monitor,	"changes and events as they happen" },
-	{ "top",	tool_top,	"jobs and workers as they go, on a terminal" },
+	{ "top",	tool_top,	"live view of jobs and workers, on a terminal" },
 	{ "bench",	tool_bench,	"what an all-reduce costs on this bridge, beside Gloo and MPI" },
 	{ "doctor",	tool_doctor,	"what is wrong with this host and how to fix it" },
 };
@@ -48,12 +48,12 @@ static void usage(FILE *to)
 		"  -j, --json           JSON instead of text\n"
 		"  -p, --pretty         JSON, indented\n"
 		"  -s, --socket PATH    control socket of sainad, or \"kernel\" for saina.ko\n"
-		"                       (else $SAINA_CONTROL, else whichever is there)\n"
-		"  -n, --netns NAME     in the network namespace NAME of ip-netns(8), or of this path:\n"
-		"                       each has its own jobs in the kernel\n"
-		"  --show-tokens        tokens of jobs, which are \"(hidden)\" otherwise\n"
+		"                       (default: $SAINA_CONTROL, else saina.ko or sainad, whichever runs)\n"
+		"  -n, --netns NETNS    work in this network namespace, a name of ip-netns(8) or a path;\n"
+		"                       with saina.ko each namespace has its own jobs\n"
+		"  --show-tokens        print the tokens of jobs instead of \"(hidden)\"\n"
 		"  -V, --version        print the version\n"
-		"  -h, --help           print this\n"
+		"  -h, --help           print this help\n"
 		"\n\"saina OBJECT help\" lists the commands of an object.  Objects and commands\n"
 		"can be abbreviated.  See saina(8).\n");
 }
@@ -67,9 +67,9 @@ static int enter_netns(const char *name)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || setns(fd, CLONE_NEWNET)) {
 		fprintf(stderr, "saina: network namespace %s: %s%s\n", path, strerror(errno),
-			errno == ENOENT ? "; `ip netns' lists them" :
-			errno == EINVAL ? "; that is none" :
-			errno == EPERM	? "; entering one takes root" : "");
+			errno == ENOENT ? "; `ip netns' lists the namespaces" :
+			errno == EINVAL ? "; this is not a network namespace" :
+			errno == EPERM	? "; run this as root" : "");
 		return EXIT_FAILURE;
 	}
 	close(fd);
@@ -119,13 +119,13 @@ int main(int argc, char **argv)
 			usage(stdout);
 			return fflush(stdout) ? EXIT_FAILURE : 0;
 		case ':':
-			fprintf(stderr, "saina: option \"%s\" wants a value\n", argv[optind - 1]);
+			fprintf(stderr, "saina: option \"%s\" needs a value\n", argv[optind - 1]);
 			return EXIT_USAGE;
 		default:
 			if (optopt && optopt < 128)
-				fprintf(stderr, "saina: option \"-%c\" is not known", optopt);
+				fprintf(stderr, "saina: unknown option \"-%c\"", optopt);
 			else
-				fprintf(stderr, "saina: option \"%s\" is not known",
+				fprintf(stderr, "saina: unknown option \"%s\"",
 					argv[optind - 1]);
 			fprintf(stderr, "; allowed: -j, -p, -s PATH, -n NETNS, --show-tokens, -V, -h\n");
 			return EXIT_USAGE;
@@ -143,7 +143,7 @@ int main(int argc, char **argv)
 	}
 	i = args_table(argv[0], objects, ARRAY_SIZE(objects), sizeof(objects[0]));
 	if (i < 0) {
-		fprintf(stderr, "saina: \"%s\" is no object; allowed: %s\n", argv[0], objects_list);
+		fprintf(stderr, "saina: unknown object \"%s\"; allowed: %s\n", argv[0], objects_list);
 		return EXIT_USAGE;
 	}
 	if (netns && enter_netns(netns))

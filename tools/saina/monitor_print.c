@@ -140,7 +140,7 @@ static void print_job_line(const void *obj)
 	out_str("state", " %s", job_state_name(job->state));
 	out_str("policy", " policy %s", policy_name(&job->policy));
 	out_uint("policy_seq", " seq %" PRIu64, job->policy_seq);
-	policy_next_print(job, ", to come %s", ",");
+	policy_next_print(job, ", scheduled %s", ",");
 	out_uint("workers", " workers %" PRIu64, job->workers);
 	out_ids("active", " active %s", job->active);
 	out_uint("generation", NULL, job->generation);
@@ -176,7 +176,7 @@ static void print_limits_line(const void *obj)
 	out_bytes("memory_used", " memory %s", l->memory_used);
 	out_bytes("memory", " of %s", l->memory);
 	out_bytes("memory_job", " memory-job %s at most", l->memory_job);
-	out_str("plane", " of %s", backend_name(l->plane));
+	out_str("plane", ", applied by the %s", backend_name(l->plane));
 	out_text("\n");
 }
 

@@ -62,11 +62,11 @@ static int parse_on(const struct args *a, const char *word, __u32 *on)
 			    !memcmp(triggers[i].name, word, len))
 				break;
 		if (i == ARRAY_SIZE(triggers))
-			return args_error(a, "on \"%.*s\"?  Allowed: k, degraded, worker-joined, worker-dead",
+			return args_error(a, "unknown event \"%.*s\"; allowed: k, degraded, worker-joined, worker-dead",
 					  (int)len, word);
 		*on |= 1u << triggers[i].type;
 	}
-	return *on ? 0 : args_error(a, "on what?  Allowed: k, degraded, worker-joined, worker-dead");
+	return *on ? 0 : args_error(a, "\"on\" needs an event; allowed: k, degraded, worker-joined, worker-dead");
 }
 
 static int parse_job_arg(struct args *a, struct saina_job_attrs *req)
@@ -98,7 +98,7 @@ static int policy_set(const struct tool *t, struct args *a)
 		return ret;
 	word = args_next(a);
 	if (!word)
-		return args_error(a, "which policy?  As in bsp, fastest:k=6, fastest:k=6,lead=none, timeout:10ms,kmin=4");
+		return args_error(a, "the policy is missing: give one, such as bsp, fastest:k=6, fastest:k=6,lead=none, timeout:10ms,kmin=4");
 	policy[1] = (char *)word;
 	one = (struct args){ 2, policy, a->cmd };
 	ret = args_keys(&one, keys, 1, &req, (uint64_t *)&req.has);
@@ -106,7 +106,7 @@ static int policy_set(const struct tool *t, struct args *a)
 		const char *value = args_next(a);
 
 		if (!value) {
-			ret = args_error(a, "%s what?", word);
+			ret = args_error(a, "\"%s\" needs a value", word);
 		} else if (args_matches(word, "from")) {
 			/* "from round 500" is accepted, too */
 			if (!strcmp(value, "round") && args_peek(a))
@@ -118,7 +118,7 @@ static int policy_set(const struct tool *t, struct args *a)
 			ret = parse_on(a, value, &req.policy_on);
 			SAINA_SET(&req, SAINA_A_JOB_POLICY_ON);
 		} else {
-			ret = args_error(a, "\"%s\" is not allowed here; allowed: from ROUND, on EVENT", word);
+			ret = args_error(a, "unknown key \"%s\"; allowed: from ROUND, on EVENT", word);
 		}
 	}
 	return ret ? ret : send_job_set(t, &req);
@@ -146,6 +146,6 @@ int tool_policy(const struct tool *t, struct args *a)
 	};
 
 	if (!args_peek(a))
-		return args_error(a, "set, cancel or control?  `saina job show\' shows what is in force and what is to come");
+		return args_error(a, "the command is missing; allowed: set, cancel, control, help (`saina job show' shows the policy in force and the scheduled one)");
 	return tool_dispatch(t, a, "policy", cmds, ARRAY_SIZE(cmds));
 }

@@ -88,7 +88,7 @@ static int port_show(const struct tool *t, struct args *a)
 	}
 	rpc_list_free(&list);
 	if (!ret && !n && ifname) {
-		fprintf(stderr, "saina: \"%s\" is no port of the bridge\n", ifname);
+		fprintf(stderr, "saina: \"%s\" is not a port of the bridge; `saina port show' lists the ports\n", ifname);
 		ret = EXIT_FAILURE;
 	} else if (!ret && !n) {
 		out_text("no ports (the bridge has none, or sainad has not found it: saina doctor)\n");
@@ -117,9 +117,9 @@ static int port_set(const struct tool *t, struct args *a)
 	int ret;
 
 	if (!name)
-		return args_error(a, "which port?  Say the name of its interface");
+		return args_error(a, "the port is missing: give the name of its interface");
 	if (!*name || strlen(name) >= sizeof(req.ifname))
-		return args_error(a, "\"%s\" is no interface: names have 1 to %zu characters", name,
+		return args_error(a, "\"%s\" is not an interface name: must have 1 to %zu characters", name,
 				  sizeof(req.ifname) - 1);
 	strcpy(req.ifname, name);
 	SAINA_SET(&req, SAINA_A_PORT_IFNAME);

@@ -45,7 +45,7 @@ static void print_missing(const struct slot_view *v, const struct saina_slot_att
 		out_close();
 	}
 	out_array_end();
-	out_text(s->missing ? "\n" : " nobody: completes at the next packet\n");
+	out_text(s->missing ? "\n" : " none: the slot completes with the next packet\n");
 }
 
 static void print_slot(void *arg, const void *obj)

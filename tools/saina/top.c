@@ -155,9 +155,9 @@ static void draw_help(struct screen *s)
 	static const char *const lines[] = {
 		"q           quit", "p           pause", "s           sort workers by the next column: number, LATE ms, MISSED, GRADIENT/s",
 		"arrows      scroll, also by pages", "?           this, and back", "",
-		"MISSED      share of its gradients that are not in their sum", "LAST        share of the sums that it completed",
-		"LATE ms     after the first worker of the round, mean of the rounds since the last sample",
-		"WAIT        how long the oldest sum has waited for it",
+		"MISSED      share of the worker's gradients that are in no sum", "LAST        share of the sums that the worker's gradient completed",
+		"LATE ms     after the first worker of the round: mean since the last sample",
+		"WAIT        how long the oldest sum has waited for the worker",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
@@ -189,8 +189,10 @@ static void draw(struct screen *s, const struct top *top, const char *only)
 	attrset(A_NORMAL);
 	if (top->error[0])
 		mvprintw(1, 0, "%s", top->error);
+	else if (!jobs && !s->help && only)
+		mvprintw(1, 0, "no job has the name \"%s\"", only);
 	else if (!jobs && !s->help)
-		mvaddstr(1, 0, only ? "there is no such job" : "no jobs (make one: saina job add NAME elements N workers N)");
+		mvaddstr(1, 0, "no jobs (make one: saina job add NAME elements N workers N)");
 	refresh();
 }
 
@@ -280,15 +282,15 @@ int tool_top(const struct tool *t, struct args *a)
 		if (!strcmp(word, "interval")) {
 			word = args_next(a);
 			if (!word || !args_number(word, 100, 60000, &interval))
-				return args_error(a, "interval wants milliseconds, 100 to 60000");
+				return args_error(a, "interval must be 100 to 60000 milliseconds");
 		} else if (only) {
-			return args_error(a, "\"%s\" is one word too many", word);
+			return args_error(a, "unexpected argument \"%s\"", word);
 		} else {
 			only = word;
 		}
 	}
 	if (t->mode != OUT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-		fprintf(stderr, "saina: top wants a terminal; for pipes there is saina monitor\n");
+		fprintf(stderr, "saina: top needs a terminal and has no JSON; for pipes and JSON use saina monitor\n");
 		return EXIT_FAILURE;
 	}
 	agent = connect_agent(t);
@@ -301,7 +303,7 @@ int tool_top(const struct tool *t, struct args *a)
 	setlocale(LC_ALL, "");
 	stop_on_signals(true);
 	if (!newterm(NULL, stdout, stdin)) {
-		fprintf(stderr, "saina: top: the terminal \"%s\" is not known; TERM=vt100 may do\n",
+		fprintf(stderr, "saina: top: unknown terminal type \"%s\"; try TERM=vt100\n",
 			getenv("TERM") ?: "");
 		free(top);
 		return EXIT_FAILURE;
