@@ -57,16 +57,16 @@ events_stop
 saina job del life >/dev/null
 
 # 6. Two of another job are killed and one is started again; then all are, one before the others.  Its place is free first, and
-# the round that waits for it has what processes sent that have ended since.
+# the round that waits for it has contributions of processes that have ended.
 job again workers 3 elements 8192 payload 256 policy bsp heartbeat 50 dead 60000
 start_all again 1000000 3 --elements 8192 --think-us 2000
 check "all restarted: rounds flow" slowwait 20 rounds_at_least again 10
 worker_kill 1
-check "two of three restarted: the open slots wait for one that is not dead yet" slowwait 20 missing_is again 1
+check "two of three killed: the open slots wait for one that is not dead yet" slowwait 20 missing_is again 1
 worker_kill 2
 saina worker set again 2 state dead || bail "worker 2 cannot be set dead"
 start 2 again 1000000 --elements 8192
-check "two of three restarted: one joins the round that waits for it, since a worker in it lives" \
+check "two of three killed: one joins again, since another worker in the round lives" \
 	slowwait 20 worker_state_is again 2 alive
 worker_kill 2
 worker_kill 0

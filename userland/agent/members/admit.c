@@ -12,7 +12,7 @@
 #include "agent/members/internal.h"
 
 #define REJOIN_HOLD_NS 2000000000ull	/* a JOIN is repeated for 5 s */
-#define SILENT_MS      1000		/* beside two heartbeats */
+#define SILENT_MS      1000		/* in addition to two heartbeats */
 
 static bool token_equal(const __u8 *x, const __u8 *y)
 {
