@@ -102,7 +102,7 @@ train() { # JOB WHAT: five rounds of the two workers
 }
 
 # 1. The module is loaded under sainad
-expected_log='saina.ko is loaded, but not used|is dead|from now on'
+expected_log='saina.ko is loaded, but not used|is dead|jobs are moved from'
 lab_up --bridge linux --workers 2 --hook xdp
 job early workers 2 elements 2003 id 7 policy fastest:k=2 token secret
 before=$(asked_of early)
@@ -170,13 +170,13 @@ check "--control-plane kernel: saina.ko is loaded" insmod "$module"
 check "--control-plane kernel: the kernel has a job with a live worker, without an agent" left_over before 20
 check "--control-plane kernel: the agent starts" lab agent start --control-plane kernel
 check "--control-plane kernel: the worker found in the kernel is declared dead" slowwait 20 worker_state_is before 0 dead
-check "--control-plane kernel: the agent says why the worker is dead" agent_logged 'job before: worker 0 \(left\) is dead: its rounds went with the data path'
+check "--control-plane kernel: the agent says why the worker is dead" agent_logged 'job before: worker 0 \(left\) is dead: its rounds were lost with the data path'
 check "--control-plane kernel: the job of the dead worker is deleted" saina job del before
 job late workers 2 elements 2003 id 9 policy fastest:k=1 token secret
 train late "a job made in the kernel"
 check "--control-plane kernel: the agent is stopped" lab agent stop
 check "doctor: warns of a module without an agent" slowwait 20 doctor_reports warn module 'no XDP program uses it'
-check "doctor: says that the kernel takes the program that uses the module" doctor_reports ok program 'takes the XDP program that uses saina.ko'
+check "doctor: says that the kernel accepts the program that uses the module" doctor_reports ok program 'accepts the XDP program that uses saina.ko'
 check "rmmod succeeds without an agent" slowwait 20 rmmod saina
 
 # 5. A module that no program can use

@@ -73,7 +73,7 @@ worker_kill 0
 saina worker set again 2 state dead || bail "worker 2 cannot be set dead"
 start 2 again 20 --elements 8192
 check "all restarted: the first one is refused, since the others are silent" \
-	slowwait 20 grep -q 'the others in it have been silent for' "$WORK/2.err"
+	slowwait 20 grep -q 'its other workers have been silent for' "$WORK/2.err"
 equal "all restarted: the first one has not joined" dead "$(saina -j worker show again | jq -r '.[] | select(.worker == 2).state')"
 for i in 0 1; do
 	saina worker set again "$i" state dead || bail "worker $i cannot be set dead"

@@ -89,7 +89,7 @@ equal "all ports have tc again: no worker needs the relay" 0 "$(saina_jq port sh
 # Without GRO a veth drops redirected frames.
 in_worker 0 ethtool -K eth0 gro off >/dev/null
 slower_said() {
-	saina port show p0 | grep -q "slower way to 1 of its workers: redirected frames do not get to it"
+	saina port show p0 | grep -q "slow path to 1 workers: redirected frames do not reach them"
 }
 check "a worker without GRO: its port changes to XDP" saina port set p0 hook xdp
 check "a worker without GRO: port show says that its results take a slower way" slowwait 10 slower_said

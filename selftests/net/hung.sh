@@ -31,7 +31,7 @@ within() { # SECONDS, of which a busy machine gets twenty more
 kill -STOP "$agent"
 job_show
 silent="sainad at $AGENT_SOCKET has not answered for"
-restart="killed and started again, it goes on with its jobs"
+restart="If you kill sainad and start it again, its jobs continue"
 if [ "$BACKEND" = kernel ]; then
 	check "hung: job show ends after 3 s" within 3
 	matches "hung: job show succeeds with the kernel's jobs" "^0 .*steady" "$status $out"

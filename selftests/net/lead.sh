@@ -73,7 +73,7 @@ advice() { # JOB COMMAND...: it is followed while the job waits
 	kill -STOP "${worker_pids[3]}"
 	check "$1: a round waits" slowwait 60 named "$1"
 	check "$1: the log says what can be done" slowwait 60 grep -q \
-		"job $1: worker 3 (.*) is 5 rounds behind: .* to go on without it: a policy with lead=none, or .saina worker set $1 3 state dead'" \
+		"job $1: worker 3 (.*) is 5 rounds behind: .* to go on without this worker: a policy with lead=none, or .saina worker set $1 3 state dead" \
 		"/run/saina-lab/$LAB/sainad.log"
 	saina "${@:2}"
 	check "$1: with '${*:2}' the others go on" rounds_go_on "$1" 40

@@ -44,12 +44,12 @@ refused_address() {
 }
 
 # 1. Addresses that sainad takes or refuses
-matches "an address without a port is refused, with what is allowed" "metrics: '127.0.0.1' is none of" \
+matches "an address without a port is refused, with what is allowed" "metrics: '127.0.0.1' is not ADDRESS:PORT" \
 	"$(refused_address 127.0.0.1)"
 matches "a name is refused" "none of" "$(refused_address localhost:9496)"
 matches "a port that cannot be is refused" "none of" "$(refused_address 127.0.0.1:70000)"
 matches "an IPv6 address is taken" "right" "$(refused_address '[::1]:9496')"
-matches "a unix socket is taken" "right" "$(refused_address unix:/run/saina/metrics)"
+matches "a unix socket is accepted" "valid" "$(refused_address unix:/run/saina/metrics)"
 
 # 2. Without jobs
 echo 'metrics = "127.0.0.1:9496";' >"$WORK/lines"

@@ -200,7 +200,7 @@ if [ "$bridge" = ovs ]; then
 	kill -CONT "$(agent_pid)"
 	check "three workers leave at once: the agent hears of them" slowwait 20 one_is_left leavers
 	equal "three workers leave at once: the ring is replaced once" 0xe \
-		"$(grep -oP 'job leavers: memory of ended sessions \(mask \K0x[0-9a-f]+' "/run/saina-lab/$LAB/sainad.log" | xargs)"
+		"$(grep -oP 'job leavers: shared memory of workers \(mask \K0x[0-9a-f]+' "/run/saina-lab/$LAB/sainad.log" | xargs)"
 	check "three workers leave at once: the fourth goes on by reference" rounds_go_on leavers 20
 	stop_workers
 	check "three workers leave at once: all sums are exact" wait_all 60

@@ -116,7 +116,7 @@ static void bad_attributes(void **state)
 	refused_attr(SAINA_A_JOB_STATE, "\0", 1, ALL, -ERANGE, "state: 0: must be 1..3");
 	refused_attr(SAINA_A_JOB_STATE, "\4", 1, ALL, -ERANGE, "must be 1..3");
 	refused_attr(SAINA_A_JOB_NAME, "abc", 4, 1ull << SAINA_A_JOB_PAYLOAD, -EINVAL,
-		     "does not take it");
+		     "does not take this attribute");
 	refused_attr(SAINA_A_JOB_PAD, "", 0, ALL, -EINVAL, "unknown");
 	refused_attr(63, "", 0, ALL, -EINVAL, "attribute 63 is unknown");
 	refused_attr(64, "", 0, ALL, -EINVAL, "attribute 64 is unknown");

@@ -95,11 +95,11 @@ check "--help lists the options" exits_with 0 "--check-config" "$B/sainad" --hel
 check "an unknown option is refused with status 2" exits_with 2 "unrecognized" "$B/sainad" --frobnicate
 check "an argument is refused with status 2" exits_with 2 "takes options only" "$B/sainad" br0
 check "a bad value of an option is refused, with those allowed" exits_with 2 '"auto", "xdp", "generic", "tc"' "$B/sainad" --hook fast
-check "--ready-fd: a descriptor that is not open is refused" exits_with 2 "no open file descriptor" "$B/sainad" --ready-fd 77
+check "--ready-fd: a descriptor that is not open is refused" exits_with 2 "not an open file descriptor" "$B/sainad" --ready-fd 77
 check "a configuration file that does not exist is refused by its name" exits_with 2 "$WORK/none.conf" "$B/sainad" -c "$WORK/none.conf"
-check "--check-config: the example configuration is right" exits_with 0 right "$B/sainad" --check-config -c "$top/userland/agent/sainad.conf"
+check "--check-config: the example configuration is valid" exits_with 0 valid "$B/sainad" --check-config -c "$top/userland/agent/sainad.conf"
 sed 's/^#\([^ ]\)/\1/' "$top/userland/agent/sainad.conf" >"$CONF"
-check "--check-config: the example configuration is right with its job" sh -c "grep -q '^jobs = (' '$CONF' && '$B/sainad' --check-config -c '$CONF'"
+check "--check-config: the example configuration is valid with its job" sh -c "grep -q '^jobs = (' '$CONF' && '$B/sainad' --check-config -c '$CONF'"
 conf 'bridge = "br0";' 'bridge_typ = "ovs";'
 check "--check-config: an unknown key is refused with file and line" exits_with 2 "$CONF:2: 'bridge_typ' is unknown" "$B/sainad" --check-config -c "$CONF"
 conf '' '' 'jobs = ( { name = "a"; elements = 10; workers = 2; policy = "fastest:k=3"; } );'
@@ -127,17 +127,17 @@ conf 'bridge = "br0";' "control = \"$WORK/control\";" "runtime_dir = \"$WORK/run
 games=$(getent group games | cut -d: -f3)
 export SAINA_CONTROL=$WORK/control
 
-check "--check-program: the kernel takes the XDP program" exits_with 0 "does without saina.ko" "$B/sainad" --check-program -c "$CONF"
+check "--check-program: the kernel accepts the XDP program" exits_with 0 "does without saina.ko" "$B/sainad" --check-program -c "$CONF"
 check "--check-program: an object that cannot be read is refused" exits_with 1 "cannot read the BPF object" "$B/sainad" --check-program -c "$CONF" --object /nonexistent.o
 check "start: a bridge without an address is refused, with the remedy" exits_with 1 "ip address add" in_ns "$B/sainad" -c "$CONF"
 check "start: a refused start leaves nothing behind" nothing_left
 in_ns ip address add 192.0.2.1/24 dev br0
 in_ns ip address add 192.0.2.2/24 dev br0
 check "start: a bridge that does not exist is refused" exits_with 1 "br7: there is no such bridge here (Open vSwitch at" in_ns "$B/sainad" -c "$CONF" --bridge br7
-check "start: a port is refused as a bridge" exits_with 1 "is no Linux bridge" in_ns "$B/sainad" -c "$CONF" --bridge p0
+check "start: a port is refused as a bridge" exits_with 1 "is not a Linux bridge" in_ns "$B/sainad" -c "$CONF" --bridge p0
 check "start: Open vSwitch that does not run is refused, with a question" exits_with 1 "is Open vSwitch running" \
 	in_ns "$B/sainad" -c "$CONF" --bridge-type ovs
-check "start: an address that the bridge does not have is refused" exits_with 1 "does not have this address" \
+check "start: an address that the host does not have is refused" exits_with 1 "does not have this address" \
 	in_ns "$B/sainad" -c "$CONF" --address 192.0.2.77
 nsenter --net="/run/netns/$NS" -- socat -u UDP4-RECV:48865,bind=192.0.2.1 OPEN:/dev/null &
 holder=$!
@@ -220,7 +220,7 @@ check "torn state file: sainad starts all the same" start
 check "torn state file: the job before the damage is there, with its policy" exits_with 0 "fastest:k=1" "$B/saina" job show
 check "torn state file: it is kept aside" cmp "$WORK/torn" "$WORK/run/state.unreadable"
 rm -f "$WORK/run/state.unreadable"
-check "torn state file: the log says so" grep -q 'makes no sense to this version: starting with the 1 jobs' "$WORK/log"
+check "torn state file: the log says so" grep -q 'damaged, or of another version: starting with the 1 jobs' "$WORK/log"
 check "SIGTERM: sainad ends with status 0" stop TERM
 check "SIGTERM: nothing is left behind" nothing_left
 mkdir -m 700 "$WORK/bpf"
@@ -283,7 +283,7 @@ cp "$CONF" "$WORK/conf"
 echo 'bridge_typ = "ovs";' >>"$CONF"
 kill -HUP "$pid"
 check "reload: a wrong configuration is named in the log" slowwait 120 \
-	grep -q "SIGHUP: going on as before: .*'bridge_typ' is unknown" "$WORK/log"
+	grep -q "SIGHUP: the old configuration stays in force: .*'bridge_typ' is unknown" "$WORK/log"
 check "reload: with a wrong configuration sainad goes on" exits_with 0 "a: forming" "$B/saina" job show
 sed 's/jobs = (/jobs = ( { name = "b"; elements = 100; workers = 1; },/' "$WORK/conf" >"$CONF"
 kill -HUP "$pid"

@@ -29,33 +29,33 @@ static const char *const key_options[] = {
 
 static const struct argp_option options[] = {
 	{ "config", 'c', "FILE", 0,
-	  "configuration (default " CONFIG_FILE_DEFAULT ", which may be missing)", 1 },
+	  "configuration file (default " CONFIG_FILE_DEFAULT ", which may be missing)", 1 },
 	{ "daemonize", OPT_DAEMONIZE, NULL, 0,
 	  "go to the background when set up, and log to syslog", 1 },
 	{ "keep", OPT_KEEP, NULL, 0,
 	  "when stopped, leave the data path running for the next start to take over", 1 },
 	{ "check-config", OPT_CHECK, NULL, 0,
-	  "check the configuration, and do nothing else", 1 },
+	  "check the configuration file, and do nothing else", 1 },
 	{ "check-program", OPT_CHECK_PROGRAM, NULL, 0,
-	  "say whether the kernel takes the XDP program, and do nothing else", 1 },
+	  "check whether the kernel accepts the XDP program, and do nothing else", 1 },
 	{ "ready-fd", OPT_READY_FD, "N", 0,
-	  "write \"ready\" to this descriptor when set up, and close it", 1 },
+	  "write \"ready\" to file descriptor N when set up, and close it", 1 },
 	{ CONFIG_RELOADED + 2, OPT_RELOADED, NULL, OPTION_HIDDEN, NULL, 1 },
-	{ NULL, 0, NULL, 0, "Instead of what the configuration says:", 2 },
-	{ "bridge", OPT_KEY + 0, "NAME", 0, "the bridge", 2 },
-	{ "bridge-type", OPT_KEY + 1, "auto|ovs|linux", 0, "its kind", 2 },
+	{ NULL, 0, NULL, 0, "These options override the configuration file:", 2 },
+	{ "bridge", OPT_KEY + 0, "NAME", 0, "bridge whose ports connect the workers", 2 },
+	{ "bridge-type", OPT_KEY + 1, "auto|ovs|linux", 0, "type of the bridge", 2 },
 	{ "address", OPT_KEY + 2, "IPV4", 0,
-	  "the aggregator's address (default: the bridge's first)", 2 },
+	  "address of the aggregator (default: the bridge's first IPv4 address)", 2 },
 	{ "ovsdb", OPT_KEY + 3, "PATH", 0, "unix socket of the OVSDB server", 2 },
 	{ "control", OPT_KEY + 4, "PATH", 0, "unix socket of the control interface", 2 },
-	{ "runtime-dir", OPT_KEY + 5, "DIR", 0, "state and lock", 2 },
-	{ "bpffs", OPT_KEY + 6, "DIR", 0, "where to pin", 2 },
-	{ "object", OPT_KEY + 7, "FILE", 0, "the XDP program; that for tc lies beside it", 2 },
-	{ "hook", OPT_KEY + 8, "auto|xdp|generic|tc", 0, "where to attach it", 2 },
+	{ "runtime-dir", OPT_KEY + 5, "DIR", 0, "directory of the state and the lock", 2 },
+	{ "bpffs", OPT_KEY + 6, "DIR", 0, "directory where BPF programs and maps are pinned", 2 },
+	{ "object", OPT_KEY + 7, "FILE", 0, "the XDP program; saina_tc.bpf.o must be in the same directory", 2 },
+	{ "hook", OPT_KEY + 8, "auto|xdp|generic|tc", 0, "hook of the ports at which the program is attached", 2 },
 	{ "admin-group", OPT_KEY + 9, "GROUP", 0, "group that may change jobs and ports, besides root", 2 },
 	{ "log-level", OPT_KEY + 10, "LEVEL", 0, "error, warn, info or debug", 2 },
-	{ "control-plane", OPT_KEY + 11, "auto|kernel|agent", 0, "who has the jobs", 2 },
-	{ "metrics", OPT_KEY + 12, "ADDRESS:PORT|unix:PATH|off", 0, "where Prometheus may ask", 2 },
+	{ "control-plane", OPT_KEY + 11, "auto|kernel|agent", 0, "control plane that keeps the jobs: saina.ko or sainad", 2 },
+	{ "metrics", OPT_KEY + 12, "ADDRESS:PORT|unix:PATH|off", 0, "address where Prometheus reads /metrics", 2 },
 	{ 0 },
 };
 
@@ -96,7 +96,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		args->cfg->ready_fd = strtol(arg, &end, 10);
 		if (!*arg || *end || args->cfg->ready_fd < 0 ||
 		    fcntl(args->cfg->ready_fd, F_GETFD) < 0)
-			argp_error(state, "--ready-fd: '%s' is no open file descriptor", arg);
+			argp_error(state, "--ready-fd: '%s' is not an open file descriptor", arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "'%s' is not understood: sainad takes options only", arg);
@@ -112,7 +112,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_option,
-	.doc = "The agent of SAINA: puts the aggregation program on the ports of a bridge, admits workers and watches over them.",
+	.doc = "The agent of SAINA: attaches the aggregation program to the ports of a bridge, admits workers and monitors them.",
 };
 
 int args_configure(struct config *cfg, int argc, char **argv, bool again, char *text, size_t size)

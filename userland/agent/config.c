@@ -124,7 +124,7 @@ static int set_address(struct config_error *c, const struct config_key *k, const
 
 	if (inet_pton(AF_INET, v, &addr) != 1 || !addr.s_addr || IN_MULTICAST(ntohl(addr.s_addr)))
 		return set_error(c, c->line,
-				 "address: '%.32s' is no IPv4 address of a host, as 192.0.2.1", v);
+				 "address: '%.32s' is not an IPv4 address of a host, such as 192.0.2.1", v);
 	memcpy(to, &addr, sizeof(addr));
 	return 0;
 }
@@ -176,7 +176,7 @@ static int set_metrics(struct config_error *c, const struct config_key *k, const
 	if (strncmp(v, "unix:/", 6) && config_host_port(v, host, sizeof(host), &port))
 		return set_error(
 			c, c->line,
-			"metrics: '%.64s' is none of 127.0.0.1:9496, [::1]:9496, unix:/PATH, off",
+			"metrics: '%.64s' is not ADDRESS:PORT (such as 127.0.0.1:9496 or [::1]:9496), unix:/PATH or off",
 			v);
 	return set_text(c, k, v, to);
 }
@@ -317,14 +317,15 @@ static int field_set(struct config_error *c, const config_setting_t *s, const st
 	}
 	if (config_setting_type(s) != CONFIG_TYPE_INT &&
 	    config_setting_type(s) != CONFIG_TYPE_INT64)
-		return set_error(c, line,
-				 "%s: must be a number (with an L at its end from 2147483648 on)",
-				 f->name);
+		return set_error(c, line, "%s: must be an integer", f->name);
 	n = config_setting_get_int64(s);
 	max = f->size ? (long long)f->size : field_range[f->type].max;
 	if (n < field_range[f->type].min || n > max)
-		return set_error(c, line, "%s: %lld: must be %lld..%lld", f->name, n,
-				 field_range[f->type].min, max);
+		return set_error(c, line, "%s: %lld: must be %lld..%lld%s", f->name, n,
+				 field_range[f->type].min, max,
+				 n < 0 && max > INT_MAX
+					 ? " (a number above 2147483647 needs an L at its end)"
+					 : "");
 	switch (f->type) {
 	case FIELD_U8:
 		*(__u8 *)to = n;

@@ -80,13 +80,13 @@ static bool reload_is_possible(struct agent *a)
 	else
 		ret = args_configure(&cfg, a->reload.argc, a->reload.argv, true, text, sizeof(text));
 	if (a->cfg.daemonize && chdir("/"))
-		log_warn("/: %s", strerror(errno));
+		log_warn("cannot change to directory /: %s", strerror(errno));
 	if (!ret) {
 		ret = jobs_check(&cfg, text, sizeof(text));
 		config_free(&cfg);
 	}
 	if (ret)
-		log_error("SIGHUP: going on as before: %s", text);
+		log_error("SIGHUP: the old configuration stays in force: %s", text);
 	return !ret;
 }
 
@@ -100,7 +100,7 @@ static void signal_ready(struct source *s, uint32_t events)
 	if (info.ssi_signo == SIGHUP && process_reloads(&a->cfg)) {
 		if (!reload_is_possible(a))
 			return;
-		log_info("SIGHUP: restarting with the configuration as it is now; the data path goes on");
+		log_info("SIGHUP: restarting with the new configuration; the data path keeps running");
 		a->cfg.keep = a->reload.due = true;
 		a->loop.stop = true;
 		return;
@@ -160,7 +160,7 @@ static int dp_init(struct agent *a, bool fresh)
 	if (ret) {
 		log_error("data path: %s", a->dp ? saina_dp_error(a->dp) : strerror(-ret));
 		if (opts.kernel)
-			log_error("this program uses saina.ko: is the module of this version and built with BTF? See `saina doctor`. rmmod saina, or control_plane = \"agent\", avoids it");
+			log_error("this data path uses saina.ko: check with `saina doctor` that the module is of this version and has BTF, or start sainad without it (control_plane = \"agent\")");
 		if (a->dp)
 			saina_dp_close(a->dp, false);
 	} else if (saina_dp_taken_over(a->dp)) {
@@ -284,7 +284,7 @@ static int check_program(const struct config *cfg)
 	if (ret)
 		printf("%s\n", dp ? saina_dp_error(dp) : strerror(-ret));
 	else
-		printf("the kernel takes the XDP program that %s\n",
+		printf("the kernel accepts the XDP program that %s\n",
 		       opts.kernel ? "uses saina.ko" : "does without saina.ko");
 	saina_dp_close(dp, false);
 	return ret ? 1 : 0;
@@ -314,13 +314,14 @@ int main(int argc, char **argv)
 		fprintf(stderr, "sainad: %s\n", text);
 	if (ret || a.cfg.check) {
 		if (!ret)
-			printf("%s: right\n", a.cfg.file);
+			printf("%s: %s\n", a.cfg.file,
+			       access(a.cfg.file, F_OK) ? "there is no such file: the defaults are valid" : "valid");
 		config_free(&a.cfg);
 		return ret ? 2 : 0;
 	}
 	if (geteuid()) {
 		fprintf(stderr,
-			"sainad: loading and attaching an XDP program is for root: use sudo\n");
+			"sainad: only root can load and attach an XDP program: use sudo\n");
 		return 1;
 	}
 	if (a.cfg.check_program) {

@@ -27,9 +27,9 @@ void process_limits(void)
 		return;
 	l.rlim_cur = l.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &l))
-		log_warn("descriptors: %s", strerror(errno));
+		log_warn("cannot raise the limit of file descriptors: %s", strerror(errno));
 	if (l.rlim_max < DESCRIPTORS)
-		log_warn("no more than %llu descriptors are allowed, which may be too few for 256 jobs: raise LimitNOFILE= of the unit (or `ulimit -Hn`) to %d",
+		log_warn("no more than %llu file descriptors are allowed, which may be too few for 256 jobs: raise LimitNOFILE= of the unit (or `ulimit -Hn`) to %d",
 			 (unsigned long long)l.rlim_max, DESCRIPTORS);
 }
 
@@ -62,7 +62,7 @@ void process_background_again(void)
 {
 	log_to_syslog();
 	if (chdir("/"))
-		log_warn("/: %s", strerror(errno));
+		log_warn("cannot change to directory /: %s", strerror(errno));
 }
 
 void process_detach(int background)

@@ -46,7 +46,7 @@ static void save_path(struct runtime *r, const char *note, const char *what)
 	fd = open(runtime_path(r, note, buf, sizeof(buf)),
 		  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, what, strlen(what)) < 0)
-		log_warn("bpffs: %s: %s: a later sainad will not undo it", buf, strerror(errno));
+		log_warn("bpffs: cannot write %s: %s: a later sainad will not unmount or remove what this one has created", buf, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 }
@@ -70,13 +70,13 @@ static int mount_bpffs(struct runtime *r, const char *where)
 	int ret = bpffs_mount(where);
 
 	if (ret == -ENOTEMPTY)
-		log_error("bpffs: the directory %s is not empty and not on a bpffs: name an empty or a new one, or one on a bpffs (as %s/saina)",
+		log_error("bpffs: the directory %s is not empty and not on a bpffs: choose an empty or a new directory, or one on a bpffs (such as %s/saina)",
 			  where, BPFFS_USUAL);
 	else if (ret)
-		log_error("bpffs: cannot mount one at %s: %s", where, strerror(-ret));
+		log_error("bpffs: cannot mount a bpffs at %s: %s", where, strerror(-ret));
 	if (ret)
 		return ret;
-	log_info("bpffs: mounted one at %s", where);
+	log_info("bpffs: mounted a bpffs at %s", where);
 	snprintf(r->mounted, sizeof(r->mounted), "%s", where);
 	save_path(r, "mounted", where);
 	return 0;
@@ -108,7 +108,7 @@ static int make_pin_dir(struct runtime *r)
 		save_path(r, "made", path);
 	}
 	if (ret < 0) {
-		log_error("bpffs: cannot make %s: %s", path, strerror(-ret));
+		log_error("bpffs: cannot create %s: %s", path, strerror(-ret));
 		return ret;
 	}
 	return bpffs_is(path) ? 0 : mount_bpffs(r, path);
@@ -154,7 +154,7 @@ int runtime_init(struct runtime *r, const struct config *cfg)
 	r->pin_lock = -1;
 	ret = make_dirs(r->cfg->runtime_dir, 0755);
 	if (ret < 0) {
-		log_error("runtime_dir: cannot make %s: %s", r->cfg->runtime_dir, strerror(-ret));
+		log_error("runtime_dir: cannot create %s: %s", r->cfg->runtime_dir, strerror(-ret));
 		return ret;
 	}
 	r->lock =
@@ -172,7 +172,7 @@ int runtime_init(struct runtime *r, const struct config *cfg)
 		return -EBUSY;
 	}
 	if (ftruncate(r->lock, 0) || dprintf(r->lock, "%d\n", getpid()) < 0)
-		log_warn("runtime_dir: %s: %s: it lacks the process id", buf, strerror(errno));
+		log_warn("runtime_dir: cannot write the process id to %s: %s", buf, strerror(errno));
 	ret = make_pin_dir(r);
 	if (!ret)
 		ret = lock_pin_dir(r);

@@ -135,7 +135,7 @@ int saina_ctl_ack_parse(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
 	if (!err)
 		return 0;
 	if (err > 0 || err < -4095)
-		return saina_ctl_fail(ctl, -EBADMSG, "%s sent an error that is none (%d)",
+		return saina_ctl_fail(ctl, -EBADMSG, "%s sent an invalid error number (%d)",
 				      ctl->peer, err);
 	/* Without NLM_F_CAPPED the request is repeated before the TLVs. */
 	if (nlh->nlmsg_type == NLMSG_ERROR && !(nlh->nlmsg_flags & NLM_F_CAPPED)) {

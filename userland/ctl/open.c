@@ -127,7 +127,7 @@ static void open_error_set(int err, const char *path, bool chosen)
 		what = "there is no such socket";
 		break;
 	case -ECONNREFUSED:
-		what = "nobody listens on it (sainad was killed?)";
+		what = "no process listens on it (was sainad killed?)";
 		break;
 	case -EACCES:
 	case -EPERM:
@@ -151,7 +151,7 @@ static void open_error_set(int err, const char *path, bool chosen)
 			 path, what);
 	else
 		snprintf(open_error, sizeof(open_error),
-			 "no control plane: saina.ko is not loaded and at %s %s; start sainad, or name its control socket (-s, SAINA_CONTROL)",
+			 "no control plane: saina.ko is not loaded, and at %s: %s; start sainad, or name its control socket (-s, SAINA_CONTROL)",
 			 path, what);
 }
 
@@ -178,7 +178,7 @@ int saina_ctl_open(struct saina_ctl **out, const char *path, const char **error)
 		ret = kernel_open(ctl);
 		if (ret)
 			snprintf(open_error, sizeof(open_error),
-				 "no control plane in the kernel: %s; load saina.ko (insmod), or use sainad's socket",
+				 "no control plane in the kernel: %s; load saina.ko (modprobe saina), or use sainad as the control plane (control_plane = \"agent\")",
 				 ret == -ENOENT ? "saina.ko is not loaded" : strerror(-ret));
 		goto done;
 	}

@@ -20,8 +20,8 @@ struct notification {
 };
 
 /* What to do about an agent that does not answer. */
-#define SILENT	"it is stopped, overloaded or hangs.  Its log may say why; killed and started again, " \
-		"it goes on with its jobs"
+#define SILENT	"it is stopped, overloaded or hangs. Its log may say why. " \
+		"If you kill sainad and start it again, its jobs continue"
 
 struct saina_ctl {
 	int fd;

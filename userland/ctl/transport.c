@@ -20,8 +20,8 @@
 static int fail_silent(struct saina_ctl *ctl)
 {
 	if (ctl->kernel)
-		return saina_ctl_fail(ctl, -ETIMEDOUT, "the kernel has not answered for %d s",
-				      ctl->timeout_ms / 1000);
+		return saina_ctl_fail(ctl, -ETIMEDOUT, "the kernel has not answered for %d ms",
+				      ctl->timeout_ms);
 	return saina_ctl_fail(ctl, -ETIMEDOUT, "sainad at %s has not answered for %d s: " SILENT,
 			      ctl->peer, ctl->timeout_ms / 1000);
 }
@@ -67,7 +67,7 @@ static int ctl_recv(struct saina_ctl *ctl, long deadline)
 	if (!n)
 		return saina_ctl_fail(
 			ctl, -ECONNRESET,
-			"%s closed the connection: sainad stopped, or it is too old for this tool",
+			"%s closed the connection: sainad has stopped, has too many clients, or is too old for this program",
 			ctl->peer);
 	if (msg.msg_flags & MSG_TRUNC)
 		return saina_ctl_fail(ctl, -EMSGSIZE, "%s sent a message longer than %d bytes",
@@ -187,7 +187,7 @@ int saina_ctl_call(struct saina_ctl *ctl, struct nlmsghdr *req,
 					return ret ? ret : stop;
 				if (dump_interrupted)
 					return saina_ctl_fail(ctl, -EINTR,
-						    "it changed while it was being read: try again");
+						    "the data changed while it was being read: try again");
 				return 0;
 			}
 			if (!msg_is_ours(ctl, nlh))
@@ -199,7 +199,7 @@ int saina_ctl_call(struct saina_ctl *ctl, struct nlmsghdr *req,
 				stop = cb(nlh, arg);
 				if (stop < 0 && !ctl->error[0])
 					saina_ctl_fail(ctl, stop,
-						       "the answer of %s makes no sense: %s",
+						       "%s sent an invalid reply: %s",
 						       ctl->peer, strerror(-stop));
 			}
 		}

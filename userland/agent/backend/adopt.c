@@ -98,7 +98,7 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 		return ret;
 	if (!job->workers || job->workers > SAINA_WORKERS_MAX ||
 	    job->state < SAINA_JOB_FORMING || job->state > SAINA_JOB_STOPPED || !job->generation)
-		return saina_refuse(err, -EINVAL, 0, "job %s: its saved state makes no sense",
+		return saina_refuse(err, -EINVAL, 0, "job %s: its saved state is not valid",
 				    job->name);
 	ret = saina_elem_check(c, job->elem, err);
 	if (!ret)
@@ -109,7 +109,7 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 		return ret;
 	saina_job_masks(job);
 	if (job->active && !job->elements)
-		return saina_refuse(err, -EINVAL, 0, "job %s: its saved state makes no sense",
+		return saina_refuse(err, -EINVAL, 0, "job %s: its saved state is not valid",
 				    job->name);
 	ret = saina_policy_check(&job->policy, job->workers, err);
 	if (!ret)
@@ -201,7 +201,7 @@ int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
 
 	if (theirs->id >= SAINA_JOBS_MAX || !theirs->workers ||
 	    theirs->workers > SAINA_WORKERS_MAX || !theirs->generation)
-		return saina_refuse(err, -EINVAL, 0, "job %u: there can be no such job",
+		return saina_refuse(err, -EINVAL, 0, "job %u: id, workers or generation is out of range",
 				    theirs->id);
 	ret = saina_core_prepare(c, err);
 	if (ret)

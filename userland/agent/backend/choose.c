@@ -39,9 +39,9 @@ int backend_init(struct agent *a, bool running)
 	a->backend->ops = &local_backend;
 	if (!backend_wants_kernel(&a->cfg)) {
 		if (a->cfg.backend == BACKEND_AUTO && !find_module(&error))
-			log_warn("saina.ko is loaded, but not used: it was built without BTF, so no program can call it; see `saina doctor'");
+			log_warn("saina.ko is loaded, but not used: it was built without BTF, so the XDP program cannot call it; see `saina doctor`");
 	} else if (running && a->cfg.backend == BACKEND_AUTO) {
-		log_warn("saina.ko is loaded, but not used: jobs of this agent are running; a start that finds none will use it");
+		log_warn("saina.ko is loaded, but not used: jobs of this agent are running; sainad will use saina.ko when it starts without running jobs");
 	} else {
 		ret = find_module(&error);
 		if (ret) {
@@ -57,12 +57,12 @@ int backend_init(struct agent *a, bool running)
 static void end_dead(struct agent *a, const struct saina_job *job, int w, void *arg)
 {
 	backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD,
-			   "its rounds went with the data path");
+			   "its rounds were lost with the data path");
 }
 
 static void end_left(struct agent *a, const struct saina_job *job, int w, void *arg)
 {
-	backend_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "is let go: the agent stops");
+	backend_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "is released: sainad stops");
 }
 
 int backend_start(struct agent *a)
@@ -107,7 +107,8 @@ int backend_add_configured(struct agent *a)
 		const struct config_job *j = &a->cfg.jobs[i];
 
 		if (saina_core_job_find(a->jobs->core, 0, 0, j->req.name, NULL)) {
-			log_info("job %s was taken over and stays as it is", j->req.name);
+			log_info("job %s was taken over; its entry in the configuration file is not applied",
+				 j->req.name);
 			continue;
 		}
 		ret = backend_job_new(a, &j->req, &job, &err);
@@ -117,8 +118,8 @@ int backend_add_configured(struct agent *a)
 		}
 		saina_policy_format(&job->policy, policy, sizeof(policy));
 		snprintf(elements, sizeof(elements), "%llu", (unsigned long long)job->elements);
-		log_info("job %s is number %u: %s elements, %u workers, %s", job->name, job->id,
-			 job->elements ? elements : "its first worker's", job->workers, policy);
+		log_info("added job %s (%u): %s elements, %u workers, %s", job->name, job->id,
+			 job->elements ? elements : "the first worker's number of", job->workers, policy);
 	}
 	return 0;
 }

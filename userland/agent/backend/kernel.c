@@ -171,7 +171,11 @@ static int mirror_job(struct agent *a, unsigned int id, enum mirror_mode mode,
 
 later:
 	mark_dirty(a->backend->kernel, id);
-	return saina_refuse(err, ret, 0, "job %u is being changed by another process: try again", id);
+	if (ret == -EAGAIN)
+		return saina_refuse(err, ret, 0,
+				    "job %u is being changed by another process: try again", id);
+	return saina_refuse(err, ret, 0, "job %u cannot be read from saina.ko: %s", id,
+			    ret == -ENOENT ? "it was deleted" : strerror(-ret));
 }
 
 /* Limits that this agent has set are equal already and not notified again. */

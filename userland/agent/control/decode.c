@@ -120,8 +120,8 @@ static int attrs_check(const struct nlattr *a, size_t left, const struct saina_a
 			return saina_refuse(err, -EINVAL, 0, "%s: attribute %u is unknown", c->name,
 					    number);
 		if (!(takes & 1ull << number))
-			return saina_refuse(err, -EINVAL, 0, "%s: this request does not take it",
-					    row->name);
+			return saina_refuse(err, -EINVAL, 0,
+					    "%s: this request does not take this attribute", row->name);
 		if (tb[number])
 			return saina_refuse(err, -EINVAL, 0, "%s: is given twice", row->name);
 		ret = attr_check(a, row, d, err);

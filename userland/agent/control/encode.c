@@ -108,12 +108,12 @@ void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, 
 static void port_text(const struct port *p, uint32_t relayed, char *text, size_t size)
 {
 	const char *why = p->mode == SAINA_PORT_MODE_TC ?
-		"others of the job have XDP" :
-		"redirected frames do not get to it, see `saina doctor'";
+		"other ports of the job have XDP" :
+		"redirected frames do not reach them (`saina doctor`)";
 	int n = snprintf(text, size, "%s", p->text);
 
 	if (relayed && n >= 0 && n < (int)size)
-		snprintf(text + n, size - n, "%sresults take a slower way to %u of its workers: %s",
+		snprintf(text + n, size - n, "%sresults take the slow path to %u workers: %s",
 			 n ? "; " : "", relayed, why);
 }
 

@@ -57,7 +57,7 @@ void control_notify_event(struct agent *a, const struct saina_event *ev, const c
 			break;
 		log_limited(
 			&stale_limit, LOG_L_WARN,
-			"job %s: worker %u asked for round %u, which is gone: it needs the model from a peer",
+			"job %s: worker %u asked for round %u, which is gone: this worker needs the model from a peer",
 			name, ev->worker, ev->round);
 		break;
 	}

@@ -267,11 +267,15 @@ static int port_set(struct request *rq)
 	int ret, hook;
 
 	if (!has_name && !SAINA_HAS(req, SAINA_A_PORT_IFINDEX))
-		return saina_refuse(&rq->err, -EINVAL, SAINA_A_PORT_IFNAME, "say which port");
+		return saina_refuse(&rq->err, -EINVAL, SAINA_A_PORT_IFNAME,
+				    "say which port: by name or by ifindex");
 	p = ports_find(a, req->ifindex, has_name ? req->ifname : NULL);
 	if (!p)
-		return saina_refuse(&rq->err, -ENODEV, which,
-				    "bridge %s has no such port", a->cfg.bridge);
+		return has_name ?
+			saina_refuse(&rq->err, -ENODEV, which, "bridge %s has no port %s",
+				     a->cfg.bridge, req->ifname) :
+			saina_refuse(&rq->err, -ENODEV, which, "bridge %s has no port with ifindex %d",
+				     a->cfg.bridge, (int)req->ifindex);
 	hook = SAINA_HAS(req, SAINA_A_PORT_HOOK) ? req->hook : p->hook_requested;
 	if (p->mode == SAINA_PORT_MODE_NONE && hook == p->hook_requested)
 		return saina_refuse(&rq->err, -EOPNOTSUPP, which,
@@ -425,7 +429,7 @@ static int check_request(struct request *rq)
 				    rq->nlh->nlmsg_type, SAINA_NLMSG_TYPE);
 	if (g->version != SAINA_FAMILY_VERSION)
 		return saina_refuse(&rq->err, -EPROTO, 0,
-				    "version %u of the interface is not spoken here, only %u",
+				    "version %u of the interface is not supported, only %u",
 				    g->version, SAINA_FAMILY_VERSION);
 	if (!op || !commands[g->cmd])
 		return saina_refuse(&rq->err, -EOPNOTSUPP, 0, "command %u is unknown", g->cmd);

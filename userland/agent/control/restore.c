@@ -63,10 +63,11 @@ struct saved *state_load(struct agent *a)
 	snprintf(backup, sizeof(backup), "%s.unreadable", path);
 	log_error(
 		"state: %s: %s: starting with the %d jobs that could be read; the file is kept as %s",
-		path, ret == -EBADMSG ? "it makes no sense to this version" : strerror(-ret),
+		path, ret == -EBADMSG ? "it is damaged, or of another version" : strerror(-ret),
 		s ? s->n : 0, backup);
 	if (rename(path, backup))
-		log_error("state: %s: %s", backup, strerror(errno));
+		log_error("state: cannot rename %s to %s: %s", path, backup,
+			  strerror(errno));
 	return s;
 }
 
@@ -141,7 +142,7 @@ static int restore_mirrored(struct agent *a, const struct saved_job *from)
 	job = saina_core_job_find(a->jobs->core, 1, from->job.id, NULL, NULL);
 	if (!job || strcmp(job->name, from->job.name) || job->generation != from->job.generation) {
 		if (!saina_core_job_find(a->jobs->core, 0, 0, from->job.name, NULL))
-			log_warn("job %s is known from before, but the kernel does not have it: add it again, or it was deleted",
+			log_warn("job %s is known from before, but saina.ko does not have it: add it again, unless it was deleted on purpose",
 				 from->job.name);
 		return 0;
 	}
@@ -157,7 +158,7 @@ static int restore_mirrored(struct agent *a, const struct saved_job *from)
 static void log_dropped(const struct saina_job *job, unsigned int attr, const char *why)
 {
 	log_error("job %s: %s cannot be taken over: %s", job->name,
-		  attr == SAINA_A_JOB_K_SET ? "k as it was set" : "the pending policy", why);
+		  attr == SAINA_A_JOB_K_SET ? "the k that was set" : "the pending policy", why);
 }
 
 static int restore_own(struct agent *a, const struct saved_job *from)
@@ -234,7 +235,7 @@ static void remove_unknown_jobs(struct agent *a)
 		if (saina_core_job_find(a->jobs->core, 1, id, NULL, NULL) ||
 		    saina_dp_job_get(a->dp, id, &conf))
 			continue;
-		log_warn("job %d is in the data path, but nothing is known about it: it is removed",
+		log_warn("job %d is in the data path, but not in the control plane: removing it from the data path",
 			 id);
 		saina_dp_job_remove(a->dp, id);
 	}
@@ -279,11 +280,10 @@ void state_restore(struct agent *a, const struct saved *s)
 			readd_job(a, &v->job);
 	}
 	if (s && s->n && other)
-		log_warn("%d jobs of %s are %s from now on: their workers have to join again", s->n,
-			 kept ? "this agent" : "the kernel",
-			 kept ? "the kernel's" : "this agent's");
+		log_warn("%d jobs are moved from %s to %s: their workers have to join again", s->n,
+			 kept ? "this agent" : "saina.ko", kept ? "saina.ko" : "this agent");
 	else if (s && s->n && !rounds)
-		log_warn("%d jobs are known from before, but the data path is gone: workers have to join again",
+		log_warn("%d jobs are known from before, but the data path is gone: their workers have to join again",
 			 s->n);
 	else if (s)
 		log_info("took over %d jobs with %d live workers", s->n, alive);

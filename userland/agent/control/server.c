@@ -147,7 +147,8 @@ int control_init(struct agent *a)
 	 * another directory and listens here */
 	fd = peer_listen(a->cfg.control, SOCK_SEQPACKET, 64);
 	if (fd == -EADDRINUSE)
-		log_error("control: another process listens at %s: set another path", a->cfg.control);
+		log_error("control: another process listens at %s: choose another path (--control)",
+			  a->cfg.control);
 	else if (fd < 0)
 		log_error("control: %s: %s", a->cfg.control, strerror(-fd));
 	if (fd < 0)

@@ -158,7 +158,8 @@ void state_save(struct agent *a)
 		return;
 	unlink(tmp);
 err:
-	log_error("state: %s: %s: a later start could not take over", tmp, strerror(-ret));
+	log_error("state: cannot write %s: %s: the next start of sainad cannot take over what has changed",
+		  tmp, strerror(-ret));
 }
 
 void state_remove(struct agent *a)

@@ -92,7 +92,7 @@ static bool find_port(struct agent *a, const struct sender *from, const struct s
 				  place)) {
 		reply_refuse(
 			a, from, h, nonce, SAINA_REFUSE_PORT,
-			"the JOIN came in by no attached port of bridge %s: see `saina port show` there",
+			"the JOIN did not arrive by an attached port of bridge %s: see `saina port show` on the bridge's host",
 			a->cfg.bridge);
 		return false;
 	}
@@ -100,7 +100,7 @@ static bool find_port(struct agent *a, const struct sender *from, const struct s
 	if (!p || p->mode == SAINA_PORT_MODE_NONE) {
 		reply_refuse(
 			a, from, h, nonce, SAINA_REFUSE_PORT,
-			"your port is not (any more) an attached port of bridge %s: see `saina port show` there",
+			"the worker's port is no longer an attached port of bridge %s: see `saina port show` on the bridge's host",
 			a->cfg.bridge);
 		return false;
 	}
@@ -189,7 +189,7 @@ static bool rejoin_is_early(struct agent *a, const struct sender *from, const st
 		return false;
 	reply_refuse(
 		a, from, h, nonce, SAINA_REFUSE_TAKEN,
-		"round %u began with an earlier worker %d, and the others in it have been silent for %llu ms: wait until one is heard, or all are dead (%u ms)",
+		"round %u has an earlier session of worker %d; its other workers have been silent for %llu ms: join again when one is heard or all are dead (%u ms)",
 		rt.next_round - 1, w, (unsigned long long)silent, job->dead_ms);
 	return true;
 }
@@ -263,7 +263,7 @@ static const struct saina_job *find_job(struct agent *a, const struct sender *fr
 		job = saina_core_job_find(a->jobs->core, 1, le16toh(h->job), NULL, NULL);
 		if (!job)
 			reply_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
-				     "there is no job %u here: `saina job show` lists them",
+				     "there is no job %u here: `saina job show` lists the jobs",
 				     le16toh(h->job));
 		return job;
 	}
@@ -271,7 +271,7 @@ static const struct saina_job *find_job(struct agent *a, const struct sender *fr
 	job = saina_core_job_find(a->jobs->core, 0, 0, name, NULL);
 	if (!job)
 		reply_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
-			     "there is no job \"%s\" here: `saina job show` lists them", name);
+			     "there is no job \"%s\" here: `saina job show` lists the jobs", name);
 	return job;
 }
 

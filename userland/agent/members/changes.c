@@ -32,7 +32,7 @@ void members_job_changed(struct agent *a, int cmd, const struct saina_job *job)
 	if (cmd == SAINA_CMD_JOB_NTF)
 		a->jobs->aux[job->id]->status_due = true;
 	if (cmd == SAINA_CMD_JOB_DEL_NTF)
-		reply_job_gone(a, job);
+		reply_job_gone(a, job, "was deleted");
 }
 
 void members_send_status(struct agent *a)
@@ -56,7 +56,7 @@ void members_dismiss(struct agent *a)
 	int id;
 
 	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
-		reply_job_gone(a, job);
+		reply_job_gone(a, job, "has no aggregator any more: sainad was stopped");
 }
 
 struct gone_port {
@@ -88,7 +88,7 @@ static void end_unreachable(struct agent *a, const struct saina_job *job, int w,
 
 	if (!p || p->mode == SAINA_PORT_MODE_NONE)
 		backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD,
-				   "its port went while sainad was away");
+				   "its port is gone, or no longer attached");
 }
 
 void members_end_unreachable(struct agent *a)

@@ -107,7 +107,7 @@ static void handle_datagram(struct agent *a, const struct sender *from, const vo
 		if (len >= sizeof(*h) && h->version < SAINA_PROTO_VERSION)
 			log_limited(
 				&version_limit, LOG_L_INFO,
-				"%s speaks version %u of the protocol, only %u is spoken here: update libsaina there (it gets no answer, for its message is too short)",
+				"%s speaks version %u of the protocol, only %u is spoken here: update libsaina there (no reply is sent, because the message is too short)",
 				from->text, h->version, SAINA_PROTO_VERSION);
 		return;
 	}
@@ -135,7 +135,7 @@ static void handle_datagram(struct agent *a, const struct sender *from, const vo
 	     (h->session || body->reserved || le32toh(body->round) > SAINA_ROUND_MAX))) {
 		reply_refuse(
 			a, from, h, nonce, SAINA_REFUSE_MALFORMED,
-			"malformed: wrong length, unknown flags, a reserved field that is not 0, or a round that cannot be");
+			"malformed: wrong length, unknown flags, a reserved field that is not 0, or a round out of range");
 		return;
 	}
 	if (h->type == SAINA_MSG_JOIN)
@@ -191,8 +191,8 @@ int ctrl_socket_init(struct agent *a)
 		ret = -errno;
 		log_error("cannot listen at %s:%d: %s%s", inet_ntoa(a->addr), SAINA_PORT_CTRL,
 			  strerror(errno),
-			  errno == EADDRNOTAVAIL ? ": the bridge does not have this address" :
-			  errno == EADDRINUSE    ? ", maybe by another sainad (saina doctor names it): no port was attached" :
+			  errno == EADDRNOTAVAIL ? ": this host does not have this address; add it to the bridge, or set another (--address)" :
+			  errno == EADDRINUSE    ? ", maybe by another sainad (`saina doctor` names the process): no port was attached" :
 						   "");
 		close(s->fd);
 		return ret;

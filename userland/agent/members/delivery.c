@@ -82,15 +82,15 @@ static void choose_path(struct agent *a, const struct saina_job *job, int w)
 		return;
 	if (req.relay && on_tc)
 		log_limited(&limit, LOG_L_INFO,
-			    "job %s: port %s of worker %d (%s) has the tc hook, ports of others have XDP: what is made there takes a slower way to it",
+			    "job %s: port %s of worker %d (%s) has the tc hook, ports of others have XDP: results of the XDP program take the slow path to this worker",
 			    job->name, port, w, name);
 	else if (req.relay && aux->fast)
 		log_limited(&limit, LOG_L_INFO,
-			    "job %s: port %s of worker %d (%s) has XDP now: its results take a slower way until it has shown that these get to it",
+			    "job %s: port %s of worker %d (%s) has XDP now: results take the slow path to this worker until it confirms that redirected frames arrive",
 			    job->name, port, w, name);
 	else if (req.relay)
 		log_limited(&limit, LOG_L_WARN,
-			    "job %s: worker %d (%s) gets no redirected frames: its results go through the bridge, slower. `ethtool -K IF gro on` where the other end of port %s is (or an XDP program on it) fixes that, unless a firewall there drops UDP to port 48866",
+			    "job %s: worker %d (%s) gets no redirected frames: its results take the slow path through the bridge. `ethtool -K IF gro on` (or an XDP program) at the other end of port %s fixes this, unless a firewall there drops UDP to port 48866",
 			    job->name, w, name, port);
 	else
 		log_limited(&limit, LOG_L_INFO, "job %s: worker %d (%s) is on the fast path",
@@ -234,7 +234,8 @@ int delivery_init(struct agent *a)
 	    setsockopt(r->source.fd, IPPROTO_IP, IP_MULTICAST_TTL, &ttl, sizeof(ttl)) ||
 	    setsockopt(r->source.fd, IPPROTO_IP, IP_MULTICAST_LOOP, &off, sizeof(off))) {
 		ret = -errno;
-		log_error("relay: %s:%d: %s", inet_ntoa(a->addr), SAINA_PORT_DATA, strerror(errno));
+		log_error("relay: cannot listen at %s:%d: %s", inet_ntoa(a->addr), SAINA_PORT_DATA,
+			  strerror(errno));
 		goto err_close;
 	}
 	ret = loop_add(&a->loop, &r->source, EPOLLIN);

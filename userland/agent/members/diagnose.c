@@ -41,7 +41,7 @@ bool worker_unheard(struct agent *a, const struct saina_job *job, int w, char *t
 		return false;
 	else if (loop_now() - aux->arrived_at < aux->unanswered_ms * NSEC_PER_MSEC / 2)
 		snprintf(text, size,
-			 "alive, and is heard by port %s, but has got no answer for %llu s: is there a firewall on the way back?",
+			 "alive, and is heard on port %s, but has received no answer for %llu s: is there a firewall on the way back?",
 			 port, (unsigned long long)s_ago);
 	else
 		snprintf(text, size,
@@ -124,7 +124,7 @@ static void report_behind(struct agent *a, const struct saina_job *job, int w)
 
 	if (behind && !aux->behind)
 		log_limited(&behind_limit, LOG_L_INFO,
-			    "job %s: worker %d (%s) is %u rounds behind: round %u waits for it (lead %u); to go on without it: a policy with lead=none, or `saina worker set %s %d state dead'",
+			    "job %s: worker %d (%s) is %u rounds behind: round %u waits for it (lead %u); to go on without this worker: a policy with lead=none, or `saina worker set %s %d state dead`",
 			    job->name, w, job->worker[w].name, behind, round, lead, job->name, w);
 	aux->behind = behind;
 	if (behind)

@@ -32,7 +32,8 @@ void reply_refuse(struct agent *a, const struct sender *from, const struct saina
 void reply_welcome(struct agent *a, const struct sockaddr_in *to, const struct saina_job *job,
 		   int w);
 void reply_status(struct agent *a, const struct saina_job *job, int w);
-void reply_job_gone(struct agent *a, const struct saina_job *job);
+/* @why: what has happened to the job */
+void reply_job_gone(struct agent *a, const struct saina_job *job, const char *why);
 
 /* delivery.c */
 /* READY has arrived.  @fast: it says that replies of the data path arrive; @probe: the id

@@ -119,7 +119,7 @@ void liveness_discount_stall(struct agent *a)
 		return;
 	l->held_up_ns += now - due;
 	l->held_up_times++;
-	log_debug("held up for %llu ms", (unsigned long long)((now - due) / NSEC_PER_MSEC));
+	log_debug("sainad was not scheduled for %llu ms", (unsigned long long)((now - due) / NSEC_PER_MSEC));
 	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
 		for (w = 0; w < job->workers; w++) {
 			aux = jobs_worker(a, job, w);

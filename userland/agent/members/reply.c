@@ -77,8 +77,12 @@ static void send_refusal(struct agent *a, const struct sender *from, const struc
 	msg.body.nonce = htole64(nonce);
 	msg.body.reason = htole32(reason);
 	vsnprintf(msg.body.text, sizeof(msg.body.text), fmt, ap);
-	log_limited(&refuse_limit, LOG_L_INFO, "refused %s (job %u): %s", from->text,
-		    le16toh(req->job), msg.body.text);
+	/* a JOIN by name has no number */
+	if (req->type == SAINA_MSG_JOIN && req->flags & SAINA_F_NAMED)
+		log_limited(&refuse_limit, LOG_L_INFO, "refused %s: %s", from->text, msg.body.text);
+	else
+		log_limited(&refuse_limit, LOG_L_INFO, "refused %s (job %u): %s", from->text,
+			    le16toh(req->job), msg.body.text);
 	send_msg(a, &from->addr, &msg, sizeof(msg));
 }
 
@@ -156,9 +160,9 @@ void reply_status(struct agent *a, const struct saina_job *job, int w)
 	send_msg(a, &to, &msg, sizeof(msg));
 }
 
-void reply_job_gone(struct agent *a, const struct saina_job *job)
+void reply_job_gone(struct agent *a, const struct saina_job *job, const char *why)
 {
-	struct sender to = { .text = "worker" };
+	struct sender to;
 	struct saina_hdr hdr;
 	int w;
 
@@ -166,8 +170,9 @@ void reply_job_gone(struct agent *a, const struct saina_job *job)
 		if (!jobs_alive(job, w))
 			continue;
 		to.addr = worker_address(job, w);
+		snprintf(to.text, sizeof(to.text), "worker %d", w);
 		fill_header(&hdr, 0, job->id, w, job->worker[w].bind.session);
-		send_dismissal(a, &to, &hdr, "job %s (%u) was deleted", job->name, job->id);
+		send_dismissal(a, &to, &hdr, "job %s (%u) %s", job->name, job->id, why);
 	}
 }
 

@@ -50,7 +50,7 @@ static void revoke_arrays(struct agent *a, const struct saina_job *job, uint64_t
 	a->jobs->aux[job->id]->status_due = true;
 	a->jobs->changed = a->jobs->unsaved = true;
 	if (!saina_dp_shm_revoke(a->dp, job->id, workers))
-		log_info("job %s: memory of ended sessions (mask %#" PRIx64 ") is taken back",
+		log_info("job %s: shared memory of workers (mask %#" PRIx64 ") is revoked",
 			 job->name, workers);
 	else
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
@@ -64,14 +64,14 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
 	int ret;
 
 	if (q->version != SAINA_SHM_VERSION)
-		return refuse(m, -EPROTO, "version %u of the question is not understood here, only %u",
+		return refuse(m, -EPROTO, "version %u of the request is not supported, only %u",
 			      q->version, SAINA_SHM_VERSION);
 	if (!job || q->worker >= job->workers || !jobs_alive(job, q->worker) ||
 	    job->worker[q->worker].bind.session != q->session)
 		return refuse(m, -EACCES, "worker %u of job %u is not admitted in this session",
 			      q->worker, q->job);
 	if (!job->by_reference)
-		return refuse(m, -EPERM, "job %s does not work by reference: its operator has not allowed it",
+		return refuse(m, -EPERM, "job %s does not work by reference: its operator has not allowed this",
 			      job->name);
 	aux = jobs_worker(a, job, q->worker);
 	if (aux->shm_session != q->session && saina_dp_shm_is_granted(a->dp, job->id, q->worker))
@@ -169,7 +169,7 @@ uint32_t shm_output_id(struct agent *a, const struct saina_job *job, char *why, 
 		if (!jobs_alive(job, w) || jobs_worker(a, job, w)->shm_session)
 			continue;
 		snprintf(why, size,
-			 "not in use: worker %d (%s) has not asked for its array; is it on this host, and does it know the socket %s/share?",
+			 "not in use: worker %d (%s) has not asked for its array: is this worker on this host, with access to the socket %s/share?",
 			 w, job->worker[w].name, a->cfg.runtime_dir);
 		return 0;
 	}

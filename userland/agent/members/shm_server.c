@@ -106,10 +106,10 @@ static int serve_request(struct agent *a, int fd, const struct ucred *who)
 	if (n == -EBADMSG) {
 		send_refusal(
 			a, fd, who, -EBADMSG,
-			"a question is one struct saina_shm_request, and no descriptor comes with it");
+			"a request must be one struct saina_shm_request, without file descriptors");
 	} else if (n > 0 && n != sizeof(q)) {
 		snprintf(text, sizeof(text),
-			 "a question has %zu bytes, not %zd: update the older side", sizeof(q), n);
+			 "a request has %zu bytes, not %zd: update the older side", sizeof(q), n);
 		send_refusal(a, fd, who, -EPROTO, text);
 	} else if (n > 0 && !shm_grant(a, &q, &m, map)) {
 		a->members->shm.counts[SHM_GRANTED]++;
@@ -187,7 +187,7 @@ static void await_request(struct agent *a, int fd, const struct ucred *who)
 	s->counts[SHM_CROWDED]++;
 	send_refusal(
 		a, fd, who, -EBUSY,
-		"too many connections of this user are open without a request: try again, or close some");
+		"too many connections are open without a request, of this user or in all: try again, or close some");
 	peer_close(&a->peers, fd);
 }
 
@@ -231,7 +231,7 @@ int shm_server_init(struct agent *a)
 	s->listener.fd = peer_listen(path, SOCK_SEQPACKET, BACKLOG);
 	if (s->listener.fd == -ENAMETOOLONG) {
 		log_warn(
-			"by reference: the name %s is too long for a socket: no job can work by reference",
+			"by reference: the path %s is too long for a socket: no job can work by reference; set a shorter --runtime-dir",
 			path);
 		s->listener.fd = -1;
 		return 0;

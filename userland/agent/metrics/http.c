@@ -97,7 +97,7 @@ static void work_ready(struct source *s, uint32_t events)
 	if (ret > 0)
 		return;
 	if (ret < 0) {
-		log_limited(&m->limit, LOG_L_WARN, "metrics: %s", strerror(-ret));
+		log_limited(&m->limit, LOG_L_WARN, "metrics: cannot answer a request: %s", strerror(-ret));
 		snapshot_put(m->building);
 	} else {
 		snapshot_put(m->last);
@@ -204,14 +204,14 @@ static enum MHD_Result handle_request(void *cls, struct MHD_Connection *c, const
 	if (strcmp(url, "/metrics"))
 		return send_error(c, MHD_HTTP_NOT_FOUND, "sainad serves /metrics only\n");
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
-		return send_error(c, MHD_HTTP_METHOD_NOT_ALLOWED, "/metrics is read by GET\n");
+		return send_error(c, MHD_HTTP_METHOD_NOT_ALLOWED, "/metrics takes GET and HEAD only\n");
 	/* after a resume the last snapshot is the one that it waited for */
 	if (is_fresh(m) || (*seen == &m->last && m->last))
 		return send_text(m, c);
 	*seen = &m->last;
 	if (wait_for_snapshot(m, c))
 		return MHD_YES;
-	return send_error(c, MHD_HTTP_SERVICE_UNAVAILABLE, "sainad has no memory for that\n");
+	return send_error(c, MHD_HTTP_SERVICE_UNAVAILABLE, "sainad has no memory for an answer, or too many requests wait\n");
 }
 
 /* Where to listen */

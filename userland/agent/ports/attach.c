@@ -50,7 +50,7 @@ static int choose_mode(struct agent *a, const struct port *p, const char **why)
 	if (p->delayed)
 		*why = "XDP because frames are delayed on purpose";
 	else if (is_userspace(a))
-		*why = "XDP because Open vSwitch's userspace datapath takes frames before tc";
+		*why = "XDP: Open vSwitch's userspace datapath takes frames before tc";
 	else if (strcmp(p->driver, "veth") && strcmp(p->driver, "tun"))
 		*why = "XDP because frames of this driver do not come in GSO batches";
 	else
@@ -85,7 +85,7 @@ static int attach_hook(struct agent *a, struct port *p, int mode)
 	if (ret)
 		snprintf(p->text, sizeof(p->text), "%.110s%s", saina_dp_error(a->dp),
 			 ret == -EOPNOTSUPP && mode == SAINA_PORT_MODE_NATIVE
-				 ? "; hook \"generic\" would do, slower"
+				 ? "; hook \"generic\" would work, but is slower"
 				 : "");
 	return ret;
 }
@@ -129,7 +129,7 @@ void port_attach(struct agent *a, struct port *p)
 		return;
 	}
 	if (port_hook_apply(a, p))
-		log_warn("port %s: not attached, nobody can join from it: %s", p->name, p->text);
+		log_warn("port %s: not attached, no worker can join through this port: %s", p->name, p->text);
 }
 
 void port_detach(struct agent *a, struct port *p)

@@ -138,14 +138,14 @@ static int find_bridge(struct agent *a)
 	}
 	if (a->cfg.bridge_type == BRIDGE_OVS) {
 		log_error("%s: there is no such bridge (%s): %s", a->cfg.bridge, asked,
-			  ret ? "is Open vSwitch running, and is ovsdb its socket?"
-			      : "ovs-vsctl add-br makes one");
+			  ret ? "is Open vSwitch running, and is this its socket (--ovsdb)?"
+			      : "`ovs-vsctl add-br` creates one");
 		return ret ? ret : -ENODEV;
 	}
 	if (link && !strcmp(link->kind, "bridge"))
 		return 0;
-	log_error("%s%s (%s): --bridge names another, --ovsdb another socket of Open vSwitch",
-		  a->cfg.bridge, link ? " is no Linux bridge" : ": there is no such bridge here",
+	log_error("%s%s (%s): choose another bridge (--bridge), or another socket of Open vSwitch (--ovsdb)",
+		  a->cfg.bridge, link ? " is not a Linux bridge" : ": there is no such bridge here",
 		  asked);
 	return -ENODEV;
 }
@@ -159,7 +159,7 @@ static int bridge_find(struct agent *a)
 	a->addr = a->cfg.address;
 	if (!a->addr.s_addr && link_address(a->cfg.bridge, &a->addr, NULL)) {
 		log_error(
-			"bridge %s has no IPv4 address and none is configured: ip address add 192.0.2.1/24 dev %s, for one",
+			"bridge %s has no IPv4 address and none is configured: add one (such as `ip address add 192.0.2.1/24 dev %s`), or set --address",
 			a->cfg.bridge, a->cfg.bridge);
 		return -EADDRNOTAVAIL;
 	}

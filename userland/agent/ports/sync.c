@@ -36,11 +36,11 @@ static int faults_set(struct agent *a, struct port *p, const struct saina_port_c
 	p->faults = conf->loss_in || conf->loss_out || conf->delay_in_us || conf->delay_out_us;
 	if (p->faults)
 		log_info(
-			"port %s: faults on purpose: lost %.2f %% in, %.2f %% out, held %u us in, %u us out",
+			"port %s: injected faults: loss %.2f %% in, %.2f %% out, delay %u us in, %u us out",
 			p->name, conf->loss_in / 42949672.96, conf->loss_out / 42949672.96,
 			conf->delay_in_us, conf->delay_out_us);
 	else
-		log_info("port %s: no more faults on purpose", p->name);
+		log_info("port %s: no injected faults any more", p->name);
 	return 0;
 }
 
@@ -65,7 +65,7 @@ int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port
 		p->delayed = delayed;
 		ret = port_hook_apply(a, p);
 		if (ret)
-			snprintf(text, size, "%.100s", p->text);
+			snprintf(text, size, "%s", p->text);
 	}
 	if (!ret && conf && delayed)
 		ret = faults_set(a, p, conf);
