@@ -7,11 +7,11 @@
 
 static bool simd = true;
 module_param(simd, bool, 0644);
-MODULE_PARM_DESC(simd, "use the vector unit for sums of floats (default on; off gives the same sums, slowly)");
+MODULE_PARM_DESC(simd, "use the vector unit for sums of floats (default on; off gives the same sums, more slowly)");
 
 static char *simd_unit = "none";
 module_param(simd_unit, charp, 0444);
-MODULE_PARM_DESC(simd_unit, "the vector unit found: avx2 or none (to be read, not set)");
+MODULE_PARM_DESC(simd_unit, "the vector unit found: avx2 or none (read-only)");
 
 static bool have_avx2 __ro_after_init;
 

@@ -49,7 +49,7 @@ int saina_text_check(const char *text, unsigned int attr, const char *what,
 	for (; *text; text++)
 		if (*text < 0x20 || *text > 0x7e)
 			return saina_refuse(err, -EINVAL, attr,
-					    "%s: has a character that cannot be printed", what);
+					    "%s: has a character that is not printable ASCII", what);
 	return 0;
 }
 
@@ -76,7 +76,7 @@ int saina_elem_check(const struct saina_core *c, unsigned int elem, struct saina
 				    SAINA_ELEM_INT16);
 	if (elem == SAINA_ELEM_INT16 && c->ops->floats)
 		return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_ELEM_TYPE,
-				    "element type: int16 is for hosts without saina.ko: with it, bfloat16 "
+				    "element type: int16 is for hosts without saina.ko: use bfloat16, which "
 				    "takes as few bytes");
 	if (!SAINA_ELEM_IS_INT(elem) && !c->ops->floats)
 		return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_ELEM_TYPE,
@@ -99,8 +99,8 @@ int saina_job_elem(const struct saina_core *c, struct saina_job *job,
 	if (job->elem != SAINA_ELEM_INT32) {
 		if (SAINA_HAS(req, SAINA_A_JOB_EXPONENT) && req->exponent)
 			return saina_refuse(err, -EINVAL, SAINA_A_JOB_EXPONENT,
-					    "exponent: it is the scale of the parameters of steps, which "
-					    "only jobs of int32 have");
+					    "exponent: only jobs of int32 have one (the scale of the "
+					    "parameters of steps): leave it out");
 		return 0;
 	}
 	job->exponent = EXPONENT_DEFAULT;
@@ -147,10 +147,11 @@ int saina_job_size(struct saina_job *job, __u64 elements, unsigned int attr,
 	/* compared before it is rounded up: elements + each could wrap */
 	if (elements > (__u64)SAINA_SEGMENTS_MAX * each)
 		return saina_refuse(err, -ERANGE, attr,
-				    "elements: more than %llu do not fit %u messages of %u; choose "
-				    "a larger payload",
+				    "elements: %llu do not fit in %u messages of %u (at most %llu)%s",
+				    (unsigned long long)elements, SAINA_SEGMENTS_MAX, each,
 				    (unsigned long long)SAINA_SEGMENTS_MAX * each,
-				    SAINA_SEGMENTS_MAX, each);
+				    job->payload < SAINA_ELEMS_MAX ? "; choose a larger payload" :
+								     "");
 	job->elements = elements;
 	job->segments = saina_job_segments(job, elements);
 	saina_job_memory(job);
@@ -252,8 +253,8 @@ int saina_job_state_set(struct saina_job *job, int state, struct saina_core_err 
 	case SAINA_JOB_RUNNING:
 		if (!job->active)
 			return saina_refuse(err, -ENOTCONN, SAINA_A_JOB_STATE,
-					    "job %s has no live worker: it runs as soon as all %u "
-					    "have joined, or at your word once one has",
+					    "job %s has no live worker: it runs once all %u have "
+					    "joined, or can be set running once one has",
 					    job->name, job->workers);
 		break;
 	case SAINA_JOB_FORMING:

@@ -226,7 +226,7 @@ int saina_core_prepare(struct saina_core *c, struct saina_core_err *err)
 {
 	if (!c->t)
 		c->t = c->ops->alloc(c->ctx, sizeof(*c->t));
-	return c->t ? 0 : saina_refuse(err, -ENOMEM, 0, "the table of jobs: out of memory");
+	return c->t ? 0 : saina_refuse(err, -ENOMEM, 0, "out of memory for the table of jobs");
 }
 
 /* What job_new and job_restore have to check against the table. */
@@ -249,7 +249,7 @@ int saina_job_admit(struct saina_core *c, struct saina_job *job, struct saina_co
 	if (c->jobs >= c->limits.jobs)
 		return saina_refuse(
 			err, -EDQUOT, 0,
-			"there are %u jobs, the limit: delete one or raise the limit of jobs",
+			"there are %u jobs, which is the limit: delete one, or raise it (saina limits set jobs N)",
 			c->jobs);
 	return saina_job_room(c, job, 0, SAINA_A_JOB_ELEMENTS, err);
 }
@@ -383,8 +383,8 @@ int saina_core_job_set(struct saina_core *c, const struct saina_job_attrs *req,
 		for (attr = 0; !(fixed & 1ull << attr); attr++)
 			;
 		return saina_refuse(err, -EINVAL, attr,
-				    "only policy, state, token, heartbeat and dead can change "
-				    "while job %s exists: delete and add it for the rest",
+				    "only policy, k, state, token, heartbeat and dead can change "
+				    "while job %s exists: for the rest, delete and add it again",
 				    found->name);
 	}
 	job = &c->t->next;
@@ -480,7 +480,7 @@ static int limits_check(const struct saina_limits *l, struct saina_core_err *err
 				    "memory of a job: must not be 0");
 	if (l->memory < l->memory_job)
 		return saina_refuse(err, -ERANGE, SAINA_A_LIMITS_MEMORY,
-				    "memory of all jobs: must not be less than the %llu MiB of one",
+				    "memory of all jobs: must not be less than the %llu MiB of one job",
 				    saina_mib(l->memory_job));
 	return 0;
 }

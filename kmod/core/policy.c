@@ -67,7 +67,7 @@ static const struct saina_policy_key coded_keys[] = {
 static const struct saina_policy_key ssp_keys[] = {
 	{ .name = "w", FIELD(window), .kind = SAINA_KEY_NUMBER, .bare = 1, .min = 0,
 	  .max = SAINA_WINDOW_MAX, .preset = SAINA_WINDOW_NONE,
-	  .allowed = "must be 0..65535 steps that a worker may lead; without a bound: asp" },
+	  .allowed = "must be 0..65535 steps that a worker may be ahead; for no bound use asp" },
 };
 
 static const struct saina_policy_key grouped_keys[] = {
@@ -102,7 +102,7 @@ static int fastest_check(const struct saina_policy *p, int workers, struct saina
 {
 	if (p->k_min && !p->timeout_us)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-				    "policy: kmin=%d says who is enough after a time-out: give timeout=, as 10ms",
+				    "policy: kmin=%d needs a time-out: add one, as in timeout=10ms",
 				    p->k_min);
 	if (p->k_min > p->k)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
@@ -120,7 +120,7 @@ static int adapted_check(const struct saina_policy *p, int workers, struct saina
 				    "policy: k0=%d is above kmax=%d", p->k, p->k_max);
 	if ((p->flags & SAINA_POLICY_F_PARITY) && p->stride != 32)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-				    "policy: parity samples every 32nd element: stride=%d does not go with it",
+				    "policy: parity needs stride=32, not stride=%d",
 				    p->stride);
 	return 0;
 }

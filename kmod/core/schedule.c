@@ -69,7 +69,7 @@ static int cancel(struct saina_job *job, struct saina_core_err *err)
 static int on_refuse(struct saina_core_err *err)
 {
 	return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY_ON,
-			    "policy: on what?  Allowed are k, degraded, worker-joined and worker-dead");
+			    "policy: on: must be one or more of k, degraded, worker-joined and worker-dead");
 }
 
 static int schedule_check(__u32 from, __u32 on, struct saina_core_err *err)
@@ -87,13 +87,13 @@ static int suits_check(const struct saina_job *job, const struct saina_policy *p
 {
 	if (saina_policy_has_steps(p) && job->by_reference == SAINA_REFERENCE_ONLY)
 		return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_POLICY,
-				    "policy: %s goes by messages, and the job only by reference",
-				    saina_policy_row(p->mode)->name);
+				    "policy: %s needs messages, and job %s is by-reference-only",
+				    saina_policy_row(p->mode)->name, job->name);
 	if (!saina_policy_has_steps(p) || job->elem == SAINA_ELEM_INT32)
 		return saina_policy_lead_check(p, job->ring, err);
 	return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_POLICY,
-			    "policy: job %s is of another type; %s needs a job of int32, which carries float tensors too",
-			    job->name, saina_policy_row(p->mode)->name);
+			    "policy: %s needs a job of int32, which carries float tensors too; job %s has another type",
+			    saina_policy_row(p->mode)->name, job->name);
 }
 
 static int policy_set(struct saina_core *c, struct saina_job *job,
@@ -116,7 +116,7 @@ static int policy_set(struct saina_core *c, struct saina_job *job,
 		saina_policy_read(&req->policy, &p);
 	else if (scheduled)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-				    "policy: from when is said, but not which");
+				    "policy: policy-from and policy-on need a policy to schedule");
 	else if (job->policy.seq)
 		return 0;
 	else
@@ -138,7 +138,7 @@ static int policy_set(struct saina_core *c, struct saina_job *job,
 		scheduled = 1;
 	if (is_waiting(job))
 		return saina_refuse(err, -EBUSY, SAINA_A_JOB_POLICY,
-				    "job %s: another policy waits to come into force: cancel it, or wait until it is",
+				    "job %s: another policy waits to come into force: cancel it (saina policy cancel), or wait until it is in force",
 				    job->name);
 	if (!scheduled) {
 		if (saina_policy_same(&p, &job->policy))

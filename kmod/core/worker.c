@@ -91,9 +91,9 @@ static int worker_size(struct saina_core *c, struct saina_job *job,
 		return 0;
 	if (!job->elements_auto || job->active)
 		return saina_refuse(err, -EMSGSIZE, SAINA_A_WORKER_ELEMENTS,
-				    "job %s reduces %llu elements%s, you want %llu", job->name,
+				    "job %s has %llu elements%s; worker %u asks for %llu", job->name,
 				    (unsigned long long)job->elements,
-				    job->elements_auto ? ", as its first worker said" : "",
+				    job->elements_auto ? ", as its first worker said" : "", req->id,
 				    (unsigned long long)elements);
 	ret = saina_job_size(job, elements, SAINA_A_WORKER_ELEMENTS, err);
 	if (!ret) {
@@ -128,11 +128,12 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 	if (job->state == SAINA_JOB_STOPPED)
 		return saina_refuse(
 			err, -ESHUTDOWN, SAINA_A_WORKER_JOB_NAME,
-			"job %s is stopped: nobody can join until it is set running or forming",
-			job->name);
+			"job %s is stopped: no worker can join until its operator runs `saina job set %s state forming`",
+			job->name, job->name);
 	if (SAINA_HAS(req, SAINA_A_WORKER_STATE) && req->state != SAINA_WORKER_STATE_ALIVE)
 		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_STATE,
-				    "worker %u: a worker that is admitted is alive", req->id);
+				    "worker %u: state: must be alive (1) for a worker that joins",
+				    req->id);
 	if (round > SAINA_ROUND_MAX)
 		return saina_refuse(err, -ERANGE, SAINA_A_WORKER_ROUND,
 				    "worker %u: a job has no round %u: must be 0..%u", req->id,
@@ -141,7 +142,7 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 	if (attr)
 		return saina_refuse(
 			err, -EINVAL, attr,
-			"worker %u: interface, IP, MAC, UDP port and session must not be 0, the MAC unicast",
+			"worker %u: interface, IP, MAC, UDP port and session must not be 0, and the MAC must be unicast",
 			req->id);
 	if (relay_bad(req))
 		return saina_refuse(err, -ERANGE, SAINA_A_WORKER_RELAY, RELAY_SENTENCE);
@@ -201,7 +202,7 @@ static int worker_change(struct saina_job *job, const struct saina_worker_attrs 
 	if (SAINA_HAS(req, SAINA_A_WORKER_ROUND))
 		return saina_refuse(
 			err, -EINVAL, SAINA_A_WORKER_ROUND,
-			"worker %u: only a worker that is admitted says at which round it begins",
+			"worker %u: round: only a worker that joins can name its first round",
 			req->id);
 	if (SAINA_HAS(req, SAINA_A_WORKER_STATE)) {
 		if (req->state == SAINA_WORKER_STATE_ABSENT || req->state > SAINA_WORKER_STATE_LEFT)
@@ -286,7 +287,7 @@ int saina_core_worker_set(struct saina_core *c, const struct saina_worker_attrs 
 	}
 	if (SAINA_HAS(req, SAINA_A_WORKER_LATE))
 		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_LATE,
-				    "late: is said alone, not with a change");
+				    "late: cannot be combined with other changes");
 	c->t->next = *found;
 	if (req->has & WORKER_BINDING)
 		ret = worker_admit(c, &c->t->next, req, err);

@@ -4,7 +4,7 @@
 
 static int refuse(struct netlink_ext_ack *extack)
 {
-	NL_SET_ERR_MSG(extack, "the kernel has no ports, slots and counters: ask sainad, which attaches the programs (saina -s /run/saina/control)");
+	NL_SET_ERR_MSG(extack, "the kernel has no ports, slots or counters: ask sainad, which attaches the programs (saina -s /run/saina/control)");
 	return -EOPNOTSUPP;
 }
 

@@ -10,7 +10,7 @@
 
 static unsigned int event_rate = 10000;
 module_param(event_rate, uint, 0644);
-MODULE_PARM_DESC(event_rate, "most events a second of the data path, per network namespace");
+MODULE_PARM_DESC(event_rate, "maximum number of data path events per second, per network namespace");
 
 #define EVENT_ROOM	(NLMSG_DEFAULT_SIZE / 4)
 

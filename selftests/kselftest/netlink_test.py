@@ -240,7 +240,7 @@ refusals = [
     ("change of nobody", "worker-set", worker(job_name="a", id=0, state=2), errno.ENOTCONN, "not alive", "id"),
     ("state absent", "worker-set", worker(job_name="a", id=0, state=0), errno.EINVAL, "allowed", "state"),
     ("nobody is late", "worker-set", worker(job_name="a", id=0, late=1), errno.ENOTCONN, "not alive", "id"),
-    ("late and slow", "worker-set", worker(job_name="a", id=0, late=1, state=2), errno.EINVAL, "said alone",
+    ("late and slow", "worker-set", worker(job_name="a", id=0, late=1, state=2), errno.EINVAL, "cannot be combined",
      "late"),
     ("del of an empty place", "worker-del", worker(job_name="a", id=1), errno.ENOENT, "has no worker 1", "id"),
     ("get of an empty place", "worker-get", worker(job_name="a", id=1), errno.ENOENT, "has no worker 1", "id"),
@@ -521,7 +521,7 @@ sized = f.do("job-get", job(name="auto"))
 Tap.same((sized["elements"], sized["segments"], sized["memory"] > 0), (1000, 3, True),
          "worker-set: the first worker gives the job its size")
 Tap.refused(lambda: f.do("worker-set", bind(1, 1, "auto", elements=999)), errno.EMSGSIZE,
-            "reduces 1000 elements, as its first worker said, you want 999", "elements",
+            "has 1000 elements, as its first worker said; worker 1 asks for 999", "elements",
             "worker-set, another size than the first worker's: is refused")
 f.do("worker-set", worker(job_name="auto", id=0, state=4))
 f.do("worker-set", bind(1, 1, "auto", elements=5000))

@@ -215,7 +215,7 @@ start 0 grown 1000000 --elements 5000 --think-us 1000
 check "auto: the first worker gives the job its size" slowwait 20 size_is grown 5000
 for n in 6000 4000; do
 	matches "auto: a second worker with $n elements is refused" \
-		"job grown reduces 5000 elements, as its first worker said, you want $n" "$(join_error 1 1 grown "${quick[@]}" --elements $n)"
+		"job grown has 5000 elements, as its first worker said; worker 1 asks for $n" "$(join_error 1 1 grown "${quick[@]}" --elements $n)"
 done
 start 1 grown 1000000 --think-us 1000
 check "auto: a second worker without a size of its own gets the job's" slowwait 20 rounds_at_least grown 3

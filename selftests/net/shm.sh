@@ -167,9 +167,9 @@ check "only: the same results" same_results 0 1 2 3
 saina job del behind
 job alone workers 2 elements 20000 by-reference-only
 equal "only: 2048 elements a segment" "2048 16" "$(job_field alone payload) $(job_field alone pool)"
-matches "only: a policy with steps is refused" "ssp goes by messages, and the job only by reference" \
+matches "only: a policy with steps is refused" "ssp needs messages, and job .* is by-reference-only" \
 	"$(saina job set alone policy ssp:w=2 2>&1)"
-matches "only: a job of floats is refused" "(only jobs of int32 can share memory|sums of floats need saina.ko)" \
+matches "only: a job of floats is refused" "(only jobs of int32 and int16 can share memory|sums of floats need saina.ko)" \
 	"$(saina job add floats elements 100 workers 2 type float32 by-reference-only 2>&1)"
 SAINA_SHARE='' start 0 alone 10 --elements 20000
 worker_reap 0

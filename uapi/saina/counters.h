@@ -19,28 +19,28 @@
 	X(LATE,		"late",		0, "gradients that came after their result; answered") \
 	X(RESENT,	"resent",	0, "results sent again to a contributor") \
 	X(PULLED,	"pulled",	0, "results sent in answer to a pull") \
-	X(STALE,	"stale",	0, "answers saying that a round cannot be had") \
+	X(STALE,	"stale",	0, "answers saying that the results of a round are gone") \
 	X(PROBED,	"probed",	0, "probes answered") \
 	X(ASKED,	"asked",	0, "questions answered") \
 	X(RELAYED,	"relayed",	0, "answers handed to the agent for slow ports") \
 	X(CONTROL,	"control",	0, "control messages passed up") \
 	X(DUPLICATE,	"duplicate",	1, "duplicates of a gradient in an open slot") \
-	X(SPARE,	"spare",	1, "gradients of a part that another worker has given (coded)") \
+	X(SPARE,	"spare",	1, "gradients of a part that another worker has already contributed (coded)") \
 	X(PULL_EARLY,	"pull-early",	1, "pulls of a result that is still being made, and in float jobs gradients that just missed it") \
 	X(TRUNCATED,	"truncated",	1, "shorter than the header says") \
-	X(VERSION,	"version",	1, "protocol version not spoken") \
+	X(VERSION,	"version",	1, "protocol version not supported") \
 	X(TYPE,		"type",		1, "message type unknown or not allowed here") \
 	X(FLAGS,	"flags",	1, "unknown flags or reserved fields set") \
 	X(LENGTH,	"length",	1, "element count disagrees with the length") \
 	X(ELEMS,	"elements",	1, "payload size is not the job's") \
 	X(ELEM_TYPE,	"element-type",	1, "element type is not the job's") \
-	X(FRAGMENT,	"fragment",	1, "IP fragment, IP options, VLAN tag or offloads to our port that no worker uses") \
+	X(FRAGMENT,	"fragment",	1, "to the aggregator's port with an IP fragment, IP options, a VLAN tag or offloads that no worker uses") \
 	X(NO_JOB,	"no-job",	1, "job unknown") \
 	X(NOT_RUNNING,	"not-running",	1, "job is forming or stopped") \
 	X(NO_WORKER,	"no-worker",	1, "worker unknown in this job") \
-	X(INACTIVE,	"inactive",	1, "worker declared dead, or it left") \
-	X(SESSION,	"session",	1, "session of an earlier incarnation") \
-	X(BAD_PORT,	"wrong-port",	1, "came in by another port than its worker's") \
+	X(INACTIVE,	"inactive",	1, "worker was declared dead, or has left") \
+	X(SESSION,	"session",	1, "session is not its worker's present one") \
+	X(BAD_PORT,	"wrong-port",	1, "arrived by another port than its worker's") \
 	X(BAD_MAC,	"wrong-mac",	1, "source MAC is not its worker's") \
 	X(BAD_IP,	"wrong-ip",	1, "source IP is not its worker's") \
 	X(BAD_UDP,	"wrong-udp",	1, "source UDP port is not its worker's") \
@@ -62,8 +62,8 @@
 	X(INJECTED_IN,	"injected-in",	1, "lost on purpose on the way in (lab)") \
 	X(INJECTED_OUT,	"injected-out",	1, "lost on purpose on the way out (lab)") \
 	X(DELAYED,	"delayed",	0, "held back on purpose (lab)") \
-	X(ASK_LIMIT,	"ask-limit",	1, "questions beyond what is answered in a millisecond") \
-	X(UNSENT,	"unsent",	1, "answers that had no place beside others in a GSO batch") \
+	X(ASK_LIMIT,	"ask-limit",	1, "questions beyond the number answered in a millisecond") \
+	X(UNSENT,	"unsent",	1, "answers for which a GSO batch had no room") \
 	X(NO_MEMORY,	"no-memory",	1, "ring buffer full, map missing, or no linear copy of a frame") \
 	X(INTERNAL,	"internal",	1, "state that should be impossible") \
 	X(REFERENCE,	"no-reference",	1, "doorbells where the worker has no input array or the job no output array") \
