@@ -55,7 +55,7 @@ fi
 
 # 2. A Linux bridge gets tc; four workers train
 expected_log='interface of its results was changed by others|tc filter was (removed|preceded) by others'
-expected_log+='|ingress qdisc is another.s'
+expected_log+='|ingress qdisc belongs to another program'
 lab_up --workers 4 --bridge linux
 equal "auto: all ports have tc" "tc tc tc tc" "$(modes)"
 equal "no job: there is no interface for results" "" "$(fanout_ifb)"
@@ -202,7 +202,7 @@ if compgen -G "/run/saina-lab/$LAB/bpf/link-tc-*" >/dev/null; then
 else
 	matches "an ingress qdisc of others: auto is XDP and says why" "native XDP because.*ingress qdisc" \
 		"$(saina_jq port show p3 '.[0]|"\(.mode) \(.text)"')"
-	matches "an ingress qdisc of others: hook tc is refused with its name" "ingress qdisc is another's" \
+	matches "an ingress qdisc of others: hook tc is refused with its name" "ingress qdisc belongs to another program" \
 		"$(saina port set p3 hook tc 2>&1)"
 fi
 check "an ingress qdisc of others: the agent ends" lab agent stop

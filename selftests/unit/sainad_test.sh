@@ -261,7 +261,7 @@ for layout in 99- ''; do
 	check "$now: what is pinned becomes of another version" other_layout "$layout"
 	: >"$WORK/log"
 	check "$now: sainad starts" start --hook xdp
-	check "$now: the log says why nothing is taken over" grep -q "is of another version (its maps have not layout" "$WORK/log"
+	check "$now: the log says why nothing is taken over" grep -q "is of another version (not layout" "$WORK/log"
 	check "$now: the log says that workers have to join again" grep -q "workers have to join again" "$WORK/log"
 	check "$now: the job is there" exits_with 0 forming "$B/saina" job show a
 	check "$now: counters can be read" "$B/saina" stats

@@ -69,7 +69,7 @@ int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook, b
 	int err;
 
 	if (fresh && dp->ports == DP_PORTS_MAX)
-		return dp_fail(dp, -ENOSPC, "%d ports are the most there can be", DP_PORTS_MAX);
+		return dp_fail(dp, -ENOSPC, "the limit of %d ports is reached", DP_PORTS_MAX);
 	if (fresh)
 		p = dp_port_add(dp, ifindex);
 	if (hook == SAINA_DP_TC)
@@ -78,7 +78,7 @@ int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook, b
 		err = dp_xdp_attach(dp, p, hook == SAINA_DP_GENERIC);
 	v.bpf_prog.fd = dp_port_egress(dp, ifindex);
 	if (!err && fresh && bpf_map_update_elem(dp->map[DP_TX], &key, &v, BPF_ANY))
-		err = dp_fail(dp, -errno, "port %s: cannot be redirected to: %s",
+		err = dp_fail(dp, -errno, "port %s: frames cannot be redirected to it: %s",
 			      dp_ifname(ifindex, name), strerror(errno));
 	if (err && fresh)
 		port_detach(dp, p);

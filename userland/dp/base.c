@@ -28,7 +28,7 @@ int dp_fail(struct saina_dp *dp, int err, const char *fmt, ...)
 	if (err == -EMFILE)
 		snprintf(
 			dp->error, sizeof(dp->error),
-			"no descriptor is left for its maps: raise LimitNOFILE= of sainad's unit (or `ulimit -n`) and start it again");
+			"no descriptor is left for maps: raise LimitNOFILE= of sainad's unit (or `ulimit -n`) and restart sainad");
 	return err;
 }
 

@@ -32,7 +32,8 @@ static void devmap_set(struct saina_dp *dp, int fd, int ifindex)
 	__u32 key = ifindex;
 
 	if (bpf_map_update_elem(fd, &key, &v, BPF_ANY) && errno != EINVAL && errno != ENODEV)
-		dp_log(dp, 1, "port %d cannot be sent to: %s", ifindex, strerror(errno));
+		dp_log(dp, 1, "port #%d: frames cannot be redirected to it: %s", ifindex,
+		       strerror(errno));
 }
 
 void dp_devmap_update(struct saina_dp *dp, int fd, int ifindex)
@@ -110,7 +111,7 @@ static int ifb_create(struct saina_dp *dp, __u32 job, int *ifindex)
 	if (err)
 		return dp_fail(
 			dp, err,
-			"no interface of kind ifb can be made: %s (kernel modules ifb, sch_ingress)",
+			"cannot create an interface of type ifb: %s (needs the kernel modules ifb and sch_ingress)",
 			strerror(-err));
 	return 0;
 }
@@ -135,7 +136,8 @@ static int mirror_add(struct saina_dp *dp, struct dp_fanout_ifb *o, __u32 port)
 			       : dp_fail(dp, err, "results cannot be copied to port %s: %s",
 					 dp_ifname(port, name), strerror(-err));
 	}
-	return dp_fail(dp, -ENOSPC, "results cannot be copied to so many ports");
+	return dp_fail(dp, -ENOSPC, "results cannot be copied to more than %d ports",
+		       SAINA_WORKERS_MAX);
 }
 
 static bool port_has_tc(struct saina_dp *dp, __u32 ifindex)
@@ -174,7 +176,7 @@ static int mirrors_add(struct saina_dp *dp, struct dp_fanout_ifb *o, const struc
 static int ifb_publish(struct saina_dp *dp, __u32 job, __u32 ifindex)
 {
 	if (bpf_map_update_elem(dp->map[DP_FANOUT_IFB], &job, &ifindex, BPF_ANY))
-		return dp_fail(dp, -errno, "saina_fanout_ifb of job %u: %s", job, strerror(errno));
+		return dp_fail(dp, -errno, "map saina_fanout_ifb of job %u: %s", job, strerror(errno));
 	return 0;
 }
 
@@ -306,7 +308,7 @@ int dp_fanout_ifb_probe(struct saina_dp *dp)
 	tc_link_del(ifindex);
 	if (err)
 		return dp_fail(dp, err,
-			       "no filter can mirror: %s (kernel modules cls_u32, act_mirred)",
+			       "cannot create a tc filter that mirrors: %s (needs the kernel modules cls_u32 and act_mirred)",
 			       strerror(-err));
 	dp->can_ifb = true;
 	return 0;

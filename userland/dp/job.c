@@ -111,8 +111,8 @@ void dp_ring_keep(struct saina_dp *dp, __u32 job, bool keep)
 		return;
 	unlink(ring_pin(dp, path, job));
 	if (keep && bpf_obj_pin(dp->job[job]->maps[DP_JOB_RING], path))
-		dp_log(dp, 1, "%s: %s; a crash now would end the rounds of job %u", path,
-		       strerror(errno), job);
+		dp_log(dp, 1, "cannot pin %s: %s; a crash of sainad now would end the rounds of job %u",
+		       path, strerror(errno), job);
 }
 
 /* An earlier process may have ended while it replaced the ring. */

@@ -102,7 +102,7 @@ int dp_map_new(struct saina_dp *dp, enum bpf_map_type type, const char *what, __
 	fd = bpf_map_create(type, name, sizeof(__u32), value, entries, &opts);
 	if (fd < 0)
 		return dp_fail(dp, -errno,
-			       "no memory for %s of job %u (%u entries of %u bytes): %s", what, job,
+			       "cannot create map %s of job %u (%u entries of %u bytes): %s", what, job,
 			       entries, value, strerror(errno));
 	return fd;
 }

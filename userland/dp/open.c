@@ -22,11 +22,12 @@ static int pin_dir_open(struct saina_dp *dp)
 
 	if (snprintf(dp->pin_dir, sizeof(dp->pin_dir), "%s", dp->opts.pin_dir) >=
 	    (int)sizeof(dp->pin_dir))
-		return dp_fail(dp, -ENAMETOOLONG, "the pin directory's name is too long");
+		return dp_fail(dp, -ENAMETOOLONG, "the name of the pin directory is too long");
 	if (statfs(dp->pin_dir, &fs))
 		return dp_fail(dp, -errno, "%s: %s", dp->pin_dir, strerror(errno));
 	if ((unsigned int)fs.f_type != BPF_FS_MAGIC)
-		return dp_fail(dp, -ENODEV, "%s is not on a bpffs", dp->pin_dir);
+		return dp_fail(dp, -ENODEV, "%s is not on a bpffs: mount one there (mount -t bpf bpf %s)",
+			       dp->pin_dir, dp->pin_dir);
 	dp->pinned = true;
 	return 0;
 }
@@ -105,7 +106,7 @@ static void pinned_stop(struct saina_dp *dp)
 	dp_fanout_ifb_remove_strays(dp);
 	if (pins_remove(dp) && !ours)
 		dp_log(dp, 1,
-		       "what is pinned in %s is of another version (its maps have not layout %u): it is stopped and removed",
+		       "the data path pinned in %s is of another version (not layout %u): it is stopped and removed",
 		       dp->pin_dir, SAINA_LAYOUT);
 }
 
@@ -220,7 +221,7 @@ int saina_dp_global_get(struct saina_dp *dp, struct saina_global *g)
 	__u32 zero = 0;
 
 	if (bpf_map_lookup_elem(dp->map[DP_GLOBAL], &zero, g))
-		return dp_fail(dp, -errno, "saina_global: %s", strerror(errno));
+		return dp_fail(dp, -errno, "map saina_global: %s", strerror(errno));
 	g->flags &= ~SAINA_GLOBAL_F_INJECT;
 	return 0;
 }

@@ -174,6 +174,6 @@ int dp_global_write(struct saina_dp *dp)
 		prev = &key;
 	}
 	if (bpf_map_update_elem(dp->map[DP_GLOBAL], &zero, &g, BPF_ANY))
-		return dp_fail(dp, -errno, "saina_global: %s", strerror(errno));
+		return dp_fail(dp, -errno, "map saina_global: %s", strerror(errno));
 	return 0;
 }

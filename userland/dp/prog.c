@@ -155,11 +155,12 @@ static int progs_dup(struct saina_dp *dp, const struct bpf_object *obj, const ch
 
 		prog[i] = p ? dup(bpf_program__fd(p)) : -1;
 		if (prog[i] < 0) {
+			dp_fail(dp, -ENOENT, "%s has no program %s", path, prog_name[i]);
 			while (i-- > from) {
 				close(prog[i]);
 				prog[i] = -1;
 			}
-			return dp_fail(dp, -ENOENT, "%s lacks a program", path);
+			return -ENOENT;
 		}
 	}
 	return 0;
@@ -204,7 +205,7 @@ static int tc_object_find(struct saina_dp *dp, char *path, size_t size)
 	base = base ? base + 1 : dp->object;
 	if (strncmp(base, xdp, strlen(xdp)))
 		return dp_fail(dp, -ENOENT,
-			       "%s: the name does not begin with %s, so its tc object has none",
+			       "%s: the name must begin with %s, so that the tc object can be found",
 			       dp->object, xdp);
 	if (snprintf(path, size, "%.*s" TC_NAME "%s", (int)(base - dp->object), dp->object,
 		     base + strlen(xdp)) >= (int)size)

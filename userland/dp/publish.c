@@ -84,9 +84,9 @@ static int rt_reset(struct saina_dp *dp, __u32 job, __u32 generation, __u32 firs
 				     .base = first_round };
 
 	if (bpf_map_update_elem(dp->map[DP_RT], &job, &rt, BPF_ANY))
-		return dp_fail(dp, -errno, "saina_rt of job %u: %s", job, strerror(errno));
+		return dp_fail(dp, -errno, "map saina_rt of job %u: %s", job, strerror(errno));
 	if (bpf_map_update_elem(dp->map[DP_CLOCK], &job, &clock, BPF_ANY))
-		return dp_fail(dp, -errno, "saina_clock of job %u: %s", job, strerror(errno));
+		return dp_fail(dp, -errno, "map saina_clock of job %u: %s", job, strerror(errno));
 	return 0;
 }
 

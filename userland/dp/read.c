@@ -28,7 +28,7 @@ static int locked_read(struct saina_dp *dp, int map, __u32 job, void *to)
 	if (!dp_job_find(dp, job))
 		return dp_fail(dp, -ENOENT, "job %u is not in the data path", job);
 	if (bpf_map_lookup_elem_flags(dp->map[map], &job, to, BPF_F_LOCK))
-		return dp_fail(dp, -errno, "%s of job %u: %s", dp_map_name[map], job, strerror(errno));
+		return dp_fail(dp, -errno, "map %s of job %u: %s", dp_map_name[map], job, strerror(errno));
 	return 0;
 }
 
@@ -76,7 +76,7 @@ int saina_dp_arrival(struct saina_dp *dp, __u16 job, __u32 worker, struct saina_
 	if (!j || worker >= SAINA_WORKERS_MAX)
 		return dp_fail(dp, -ENOENT, "job %u has no worker %u", job, worker);
 	if (bpf_map_lookup_elem(dp->map[DP_ARRIVAL], &key, a))
-		return dp_fail(dp, -errno, "saina_arrival of job %u: %s", job, strerror(errno));
+		return dp_fail(dp, -errno, "map saina_arrival of job %u: %s", job, strerror(errno));
 	if (a->generation != j->conf.generation)
 		memset(a, 0, sizeof(*a));
 	return 0;

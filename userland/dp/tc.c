@@ -84,8 +84,9 @@ static int filter_attach(struct saina_dp *dp, int ifindex, enum dp_tc_side s, __
 	if (err)
 		return dp_fail(
 			dp, err,
-			"port %s: the tc program cannot be attached: %s (filters of others: tc filter show dev %s ingress)",
-			dp_ifname(ifindex, name), strerror(-err), name);
+			"port %s: the tc program cannot be attached: %s (`tc filter show dev %s %s` shows the filters there)",
+			dp_ifname(ifindex, name), strerror(-err), name,
+			s == DP_TC_OUT ? "egress" : "ingress");
 	return 0;
 }
 
@@ -99,16 +100,16 @@ static int clsact_attach(struct saina_dp *dp, int ifindex, enum dp_tc_side s)
 	if (!err && !strcmp(kind, "ingress"))
 		return dp_fail(
 			dp, -EBUSY,
-			"port %s: its ingress qdisc is another's (policing of Open vSwitch, a bandwidth limit of libvirt): on this kernel that excludes the tc hook",
+			"port %s: its ingress qdisc belongs to another program (policing of Open vSwitch, a bandwidth limit of libvirt): before Linux 6.6 that excludes the tc hook",
 			dp_ifname(ifindex, name));
 	if (!err && !kind[0])
 		err = bpf_tc_hook_create(&both);
 	else if (clsact_find(ifindex, s == DP_TC_IN ? DP_TC_OUT : DP_TC_IN) != HANDLE_OWN)
 		handle = HANDLE; /* the qdisc is not ours */
 	if (err)
-		return dp_fail(dp, err, "port %s: no clsact qdisc can be added: %s%s",
+		return dp_fail(dp, err, "port %s: cannot add a clsact qdisc: %s%s",
 			       dp_ifname(ifindex, name), strerror(-err),
-			       err == -ENOENT ? " (kernel module sch_ingress)" : "");
+			       err == -ENOENT ? " (needs the kernel module sch_ingress)" : "");
 	return filter_attach(dp, ifindex, s, handle);
 }
 
@@ -286,7 +287,7 @@ int dp_tc_repair(struct saina_dp *dp, const struct dp_port *p)
 			return err;
 		}
 		dp_log(dp, 1, "port %s: the tc filter was %s by others and is %s again", name,
-		       handle ? "preceded" : "removed", handle ? "the first" : "there");
+		       handle ? "preceded" : "removed", handle ? "first" : "attached");
 	}
 	return 0;
 }
