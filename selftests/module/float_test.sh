@@ -135,7 +135,7 @@ saina job del sfcd
 
 # 7. Workers that do not fit
 job f32 workers 1 elements 2003 type float32
-matches "join: a worker of int32 is refused by a job of float32" "ask for a job of type int32" \
+matches "join: a worker of int32 is refused by a job of float32" "create the job with type int32" \
 	"$(join_error 0 0 f32 --type int32)"
 job long workers 1 elements 2003 type bfloat16 payload 1024
 matches "join: a message that does not fit the MTU is refused, with the MTU needed" "2124" \

@@ -54,7 +54,7 @@ agent_saina_in_switch() {
 # 1. Addresses where no aggregator is
 for address in 0.0.0.0 127.0.0.1 127.0.0.1:48865 127.0.1.1 239.190.0.0 255.255.255.255; do
 	check_join_error "aggregator $address is refused with a sentence" \
-		"aggregator ${address%:*}: no worker is at a port of a bridge there" --aggregator "$address"
+		"aggregator ${address%:*}: this cannot be the address of sainad's bridge" --aggregator "$address"
 done
 check_join_error "a port that nobody has: the worker says that it is closed" \
 	"$AGG answers that its UDP port 9 is closed: is sainad running there with job" --aggregator "$AGG:9"

@@ -88,9 +88,9 @@ named() { # HOST
 }
 matches "join: the aggregator can be a host name" "token" "$(named switch.example)"
 matches "join: the aggregator can be a host name and a port" "token" "$(named switch.example:48865)"
-matches "join: a host name without an address is refused as such" '"no-such.invalid": is no IPv4 address, and as a host name: ' \
+matches "join: a host name without an address is refused as such" '"no-such.invalid": is not an IPv4 address, and as a host name: ' \
 	"$(named no-such.invalid)"
-matches "join: a mistake in an address is not taken for a host name" '"300.1.1.1": is no IPv4 address' "$(named 300.1.1.1)"
+matches "join: a mistake in an address is not taken for a host name" '"300.1.1.1": is not an IPv4 address' "$(named 300.1.1.1)"
 matches "join: another number of elements is refused" "999999|4096" \
 	"$(join_error 0 0 small "${quick[@]}" --elements 999999 --token open-sesame)"
 matches "join: an identifier beyond the job's is refused" "worker" "$(join_error 2 2 small "${quick[@]}" --token open-sesame)"

@@ -174,7 +174,7 @@ matches "only: a job of floats is refused" "(only jobs of int32 and int16 can sh
 SAINA_SHARE='' start 0 alone 10 --elements 20000
 worker_reap 0
 equal "only: a worker without the socket ends with an error" 3 "$status"
-matches "only: it says what to do" "goes by reference only: SAINA_SHARE is not set" "$(cat "$WORK/0.err")"
+matches "only: it says what to do" "is by-reference-only: SAINA_SHARE is not set" "$(cat "$WORK/0.err")"
 saina job del alone
 lab_down
 

@@ -60,7 +60,7 @@ static void test_refusals(void **state)
 	o.aggregator = "10.0.0.1:70000";
 	refused(a, o, -EINVAL, "70000");
 	o.aggregator = "127.8.0.1";
-	refused(a, o, -EINVAL, "no worker is at a port of a bridge there");
+	refused(a, o, -EINVAL, "this cannot be the address of sainad's bridge");
 	o.aggregator = NULL;
 	refused(a, o, -EINVAL, "IPv4");
 	o.aggregator = agg_address(a);

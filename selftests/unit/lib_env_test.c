@@ -123,7 +123,7 @@ static void test_wrong(void **state)
 	refused("SAINA_RANK", "1x", "0..63");
 	refused("PMIX_RANK", "64", "PMIX_RANK=64");
 	setenv("RANK", "2", 1);
-	refused("WORLD_SIZE", "2", "RANK=2 is not the number of a worker (of 2)");
+	refused("WORLD_SIZE", "2", "RANK=2: allowed are 0..1");
 	refused("WORLD_SIZE", "65", "WORLD_SIZE=65: a job has 1..64");
 	refused("WORLD_SIZE", "0", "1..64");
 }
@@ -220,11 +220,11 @@ static void test_token(void **state)
 	o.token_file = path;
 	opened(&o, 0, "");
 	chmod(path, 0604);
-	opened(&o, -EINVAL, "may be read by everybody (mode 0604)");
+	opened(&o, -EINVAL, "can be read by everybody (mode 0604)");
 	chmod(path, 0400);
 	write_file(other, "", 0600);
 	o.token_file = other;
-	opened(&o, -EINVAL, "no token in its first line");
+	opened(&o, -EINVAL, "the first line must be the token");
 	unlink(other);
 	opened(&o, -EINVAL, "cannot be read: No such file");
 

@@ -32,7 +32,7 @@ int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type 
 	return saina_unlock(s, ret);
 }
 
-static const char call_size[] = "call->size is not sizeof(struct saina_call)";
+static const char call_size[] = "call.size is not sizeof(struct saina_call)";
 
 /* Is @call what a result can be written to?  Caller holds s->lock. */
 static int check_call(struct saina *s, const struct saina_call *call)
@@ -68,8 +68,8 @@ static int lock_req(struct saina *s, const struct saina_req *req)
 	if (ret || (req && req->s == s))
 		return ret;
 	return saina_unlock(s, saina_error(s, -EINVAL,
-					   req ? "this request is of another handle"
-					       : "no request: saina_allreduce_start() gives one"));
+					   req ? "this request belongs to another handle"
+					       : "the request is NULL: pass the one from saina_allreduce_start()"));
 }
 
 /**

@@ -62,8 +62,8 @@ int saina_lock(struct saina *s)
 		return -EINVAL;
 	if (getpid() != s->pid)
 		return saina_error(s, -ECHILD,
-				   "this handle is process %d's: a forked child can only close it, "
-				   "and open one of its own",
+				   "this handle belongs to process %d: a forked child can only close "
+				   "it, and open a handle of its own",
 				   (int)s->pid);
 	pthread_mutex_lock(&s->lock);
 	return 0;

@@ -81,9 +81,9 @@ static int rank_from_env(struct saina_opts *o)
 		return o->worker >= 0
 			       ? 0
 			       : saina_open_error(-EINVAL,
-						  "%s=%s is not the number of a worker (of %u)",
+						  "%s=%s: allowed are 0..%u",
 						  launcher[i].rank, rank,
-						  size ? o->workers : SAINA_WORKERS_MAX);
+						  (size ? o->workers : SAINA_WORKERS_MAX) - 1);
 	}
 	return 0;
 }

@@ -83,7 +83,7 @@ int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out)
 	if (ret)
 		return ret;
 	if (segment >= s->session.job.segments)
-		return saina_unlock(s, saina_error(s, -EINVAL, "segment %u: the gradient has %u",
+		return saina_unlock(s, saina_error(s, -EINVAL, "segment %u: the gradient has %u segments",
 						   segment, s->session.job.segments));
 	p = &s->round.grad.state[segment];
 	if (!p->last.contributors)
@@ -99,7 +99,7 @@ int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out)
 		.flags = p->last.flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE),
 	};
 	return saina_unlock(s, saina_copy_out(s, out, &g, sizeof(g),
-					      "out->size is not sizeof(struct saina_segment)"));
+					      "out.size is not sizeof(struct saina_segment)"));
 }
 
 const char *saina_strerror(const struct saina *s, int err)
@@ -136,7 +136,8 @@ int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type 
 	payload = g->job->payload;
 	end = (uint64_t)g->job->segments * payload;
 	if (type != SAINA_INT32 && type != SAINA_FLOAT32) {
-		ret = saina_error(s, -EINVAL, "saina_residual: type %d is unknown", (int)type);
+		ret = saina_error(s, -EINVAL, "saina_residual: type %d is neither SAINA_INT32 nor SAINA_FLOAT32",
+				  (int)type);
 		goto unlock;
 	}
 	if (first + n < first || first + n > end) {

@@ -30,9 +30,10 @@ int saina_layout(struct saina *s, const struct saina_move *moves, size_t n)
 	f = &s->round.flow;
 	ret = saina_session_error(s);
 	if (!ret && n && !moves)
-		ret = saina_error(s, -EINVAL, "saina_layout: no moves");
+		ret = saina_error(s, -EINVAL, "saina_layout: moves is NULL");
 	if (!ret && (s->round.reqs || f->assigned))
-		ret = saina_error(s, -EBUSY, "round %u is open: close it first", f->round);
+		ret = saina_error(s, -EBUSY, "round %u is open: close it with saina_round_done() first",
+				  f->round);
 	for (size_t i = 0; i < n && !ret; i++)
 		ret = check_move(s, &moves[i]);
 	if (ret)
@@ -40,8 +41,8 @@ int saina_layout(struct saina *s, const struct saina_move *moves, size_t n)
 	ret = saina_round_move(&s->round, moves, n);
 	if (ret == -ENOTEMPTY)
 		ret = saina_error(s, -EINVAL,
-				  "saina_layout: residual would be lost: some is moved nowhere, or "
-				  "moves overlap");
+				  "saina_layout: residual would be lost: no move covers some of it, "
+				  "or moves overlap");
 	else if (ret == -EINVAL)
 		saina_error(s, ret, "saina_layout: int32 and float32 would meet in one segment");
 	else if (ret)

@@ -41,7 +41,7 @@ static int find_token(struct saina *s, char *buf, int size)
 		fclose(f);
 		return saina_error(
 			s, -EINVAL,
-			"token file %s may be read by everybody (mode %04o): `chmod o= %s`, "
+			"token file %s can be read by everybody (mode %04o): `chmod o= %s`, "
 			"and give the job another token if others could have seen it",
 			path, st.st_mode & 07777, path);
 	}
@@ -52,7 +52,7 @@ static int find_token(struct saina *s, char *buf, int size)
 	o->token = buf;
 	return buf[0] ? 0
 		      : saina_error(s, -EINVAL,
-				    "token file %s: there is no token in its first line", path);
+				    "token file %s: the first line must be the token, and is empty", path);
 }
 
 /* The job's name, which is sent with JOIN, or its number. */

@@ -18,9 +18,9 @@ static int set_stale_error(struct saina *s)
 	if (t->on || t->steps.leaves)
 		return saina_error(
 			s, -ESTALE,
-			"step %u: the updates since this worker's last one cannot be listed "
-			"any more: they are too many (at most %u), or the parameter server has "
-			"none of them any more: get the model from another worker and go on",
+			"step %u: this worker has missed updates: more than %u since it last read, "
+			"or the parameter server was restarted or ended: get the model from "
+			"another worker and go on",
 			s->round.flow.round, SAINA_PS_UPDATES - 1);
 	if (s->round.flow.gap)
 		return saina_error(
@@ -31,8 +31,8 @@ static int set_stale_error(struct saina *s)
 			s->round.flow.known_next - 1);
 	return saina_error(s, -ESTALE,
 			   "the results of round %u are gone (the aggregator keeps %u rounds): "
-			   "get the model from another worker (saina_info() has those that were "
-			   "counted last), then saina_set_round()",
+			   "get the model from another worker (saina_info() says which were "
+			   "counted last), then call saina_set_round()",
 			   s->round.flow.round, s->session.job.ring);
 }
 
@@ -100,13 +100,13 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 	uint32_t assigned = s->round.flow.assigned;
 
 	if (type != SAINA_INT32 && type != SAINA_FLOAT32)
-		return saina_error(s, -EINVAL, "all-reduce of type %d: int32 and float32 exist",
+		return saina_error(s, -EINVAL, "all-reduce: type %d is neither SAINA_INT32 nor SAINA_FLOAT32",
 				   (int)type);
 	if (job->elem != SAINA_ELEM_INT32 && type != SAINA_FLOAT32)
 		return saina_error(
 			s, -EINVAL,
-			"all-reduce of int32: job %u is not of int32; give it float32, or ask "
-			"for a job of type int32",
+			"all-reduce of int32: job %u is not of int32; pass float32, or create "
+			"the job with type int32",
 			job->id);
 	if (op != SAINA_SUM && op != SAINA_MEAN && op != SAINA_SUM_ONCE)
 		return saina_error(s, -EINVAL,
@@ -115,7 +115,7 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 	if (op == SAINA_SUM_ONCE && type != SAINA_INT32)
 		return saina_error(
 			s, -EINVAL,
-			"SAINA_SUM_ONCE is a sum of int32: give it int32, or ask for SAINA_SUM");
+			"SAINA_SUM_ONCE is a sum of int32: pass int32, or use SAINA_SUM");
 	if (op == SAINA_SUM_ONCE && s->round.ps.on)
 		return saina_error(
 			s, -EINVAL,
@@ -124,17 +124,17 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 	if (s->round.ps.on && s->round.closed)
 		return saina_error(
 			s, -EINVAL,
-			"step %u is complete: with this policy (ssp, asp) all of a step is "
-			"started before any of it is waited for",
+			"step %u is complete: with this policy (ssp, asp, grouped), start all "
+			"all-reduces of a step before you wait for one",
 			s->round.flow.round);
 	if (op == SAINA_MEAN && type == SAINA_INT32)
 		return saina_error(s, -EINVAL,
-				   "a mean of int32 would not be exact: ask for the sum and divide "
-				   "by the contributors");
+				   "a mean of int32 would not be exact: use SAINA_SUM and divide by "
+				   "the number of contributors");
 	if (segments > job->segments - assigned)
 		return saina_error(s, -EINVAL,
 				   "all-reduce of %zu elements: the job has %llu, of which %llu "
-				   "are taken by this round's earlier ones",
+				   "are taken by this round's earlier all-reduces",
 				   n, (unsigned long long)job->elements,
 				   (unsigned long long)assigned * job->payload);
 	for (uint32_t i = assigned; op != SAINA_SUM_ONCE && i < assigned + segments; i++)
@@ -154,7 +154,7 @@ int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 	int ret = saina_check_startable(s);
 
 	if (!ret && (!n || !buf))
-		ret = saina_error(s, -EINVAL, "all-reduce of nothing");
+		ret = saina_error(s, -EINVAL, "all-reduce of no elements, or without a buffer");
 	if (ret)
 		return ret;
 	segments = (n - 1) / s->session.job.payload + 1;

@@ -9,7 +9,7 @@
 #include "reduce/reduce.h"
 #include "request.h"
 
-#define WRONG_SIZE "step->size is not sizeof(struct saina_step)"
+#define WRONG_SIZE "step.size is not sizeof(struct saina_step)"
 
 /**
  * saina_push() - see saina.h
@@ -25,7 +25,7 @@ int saina_push(struct saina *s, void *buf, size_t n, enum saina_type type)
 	if (ret)
 		return ret;
 	if (s->clocked)
-		ret = saina_error(s, -EINVAL, "step %u is complete: saina_read() its result first",
+		ret = saina_error(s, -EINVAL, "step %u is complete: call saina_read() first",
 				  s->round.flow.round);
 	else
 		ret = saina_req_start(s, buf, n, type, SAINA_SUM, &req);
@@ -69,7 +69,7 @@ static int wait_all(struct saina *s, int timeout_ms)
 	for (struct saina_req *q = s->round.reqs; q; q = q->next)
 		if (!saina_progress_until(s, q, until))
 			return saina_error(s, -ETIMEDOUT,
-					   "step %u: not over yet: other workers are waited for",
+					   "step %u is not over yet: call saina_read() again",
 					   s->round.flow.round);
 	return 0;
 }

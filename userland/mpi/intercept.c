@@ -89,7 +89,7 @@ static int allreduce(const void *from, void *to, int count, enum saina_type type
 	int ret;
 
 	if (shim.failed)
-		return fail(comm, "an earlier one has failed");
+		return fail(comm, "an earlier all-reduce failed at this rank");
 	if (from != MPI_IN_PLACE) {
 		memcpy(to, from, size);
 	} else if (!shim.conf.partial) {

@@ -54,7 +54,7 @@ static bool read_conf(struct shim_conf *c)
 	errno = 0;
 	c->min = strtoll(min, &end, 10);
 	if (*end || errno || c->min < 0) {
-		shim_say("SAINA_MPI_MIN=%s is not a number of bytes", min);
+		shim_say("SAINA_MPI_MIN=%s: must be a number of bytes, 0 or more", min);
 		return false;
 	}
 	return true;

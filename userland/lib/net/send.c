@@ -144,7 +144,7 @@ static int send_batch(struct saina_io *io)
 	if (ret == -EIO || ret == -EINVAL || ret == -ENOPROTOOPT || ret == -EOPNOTSUPP) {
 		io->segment = false;
 		saina_note(&io->notes,
-			   "%s does not take UDP_SEGMENT (%s): sending message by message; "
+			   "%s does not support UDP_SEGMENT (%s): sending message by message; "
 			   "`ethtool -K %s tx on` makes it faster",
 			   io->ifname, strerror(-ret), io->ifname);
 		ret = 0;

@@ -82,15 +82,13 @@ static int parse_address(struct saina_io *io, const char *text)
 	ret = resolve(host, &io->ctrl.sin_addr);
 	if (ret)
 		return set_error(io, -EINVAL,
-				 "aggregator \"%s\": is no IPv4 address, and as a host name: %s", host,
+				 "aggregator \"%s\": is not an IPv4 address, and as a host name: %s", host,
 				 gai_strerror(ret));
 	inet_ntop(AF_INET, &io->ctrl.sin_addr, io->address, sizeof(io->address));
 	if (!is_of_a_bridge(ntohl(io->ctrl.sin_addr.s_addr)))
 		return set_error(io, -EINVAL,
-				 "aggregator %s: no worker is at a port of a bridge there: give "
-				 "the address of "
-				 "the bridge that sainad is for (`ip addr show` on its host, or "
-				 "sainad's log)",
+				 "aggregator %s: this cannot be the address of sainad's bridge: give that "
+				 "address (`ip addr show` on sainad's host, or sainad's log)",
 				 io->address);
 	if (colon) {
 		port = strtoul(colon + 1, &end, 10);
@@ -103,8 +101,8 @@ static int parse_address(struct saina_io *io, const char *text)
 	return 0;
 bad:
 	return set_error(io, -EINVAL,
-			 "aggregator \"%s\": an IPv4 address or a host name is wanted, or HOST:PORT%s",
-			 text ? text : "", text ? "" : " (the environment's SAINA_AGGREGATOR)");
+			 "aggregator \"%s\": must be HOST or HOST:PORT, with an IPv4 address or a host name and a port 1..65535%s",
+			 text ? text : "", text ? "" : " (is SAINA_AGGREGATOR set?)");
 }
 
 static void tune_socket(int fd)
@@ -240,8 +238,8 @@ int saina_io_open(struct saina_io *io, const char *aggregator, const char *inter
 		ret = find_local(io);
 		if (ret)
 			return set_error(io, ret,
-					 "no route to the aggregator %s: %s; is it the address of "
-					 "sainad's bridge, and this host attached to it?",
+					 "no route to the aggregator %s: %s; is that the address of "
+					 "sainad's bridge, and is this host attached to it?",
 					 io->address, strerror(-ret));
 	}
 	ret = find_interface(io, interface);
@@ -249,7 +247,7 @@ int saina_io_open(struct saina_io *io, const char *aggregator, const char *inter
 		return set_error(io, ret, "interface %s does not exist or has no IPv4 address",
 				 interface);
 	if (ret)
-		return set_error(io, ret, "no interface has the address used towards %s",
+		return set_error(io, ret, "no interface has the local address from which this host reaches %s",
 				 io->address);
 
 	ret = open_unicast_on_free_port(io, interface);

@@ -22,7 +22,7 @@ static void run_shm(struct saina *s, struct saina_outgoing *out)
 		out->when = earliest(out->when, saina_shm_run(&s->shm, &j->job, out->now));
 	why = j->phase < PHASE_LEAVING ? saina_shm_failure(&s->shm, &j->job) : NULL;
 	if (why) {
-		snprintf(text, sizeof(text), "job %u goes by reference only: %s", j->job.id, why);
+		snprintf(text, sizeof(text), "job %u is by-reference-only: %s", j->job.id, why);
 		saina_session_abort(j, -EOPNOTSUPP, text);
 	}
 	s->io.shm = s->shm.fd;

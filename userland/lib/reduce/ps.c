@@ -369,10 +369,8 @@ static void note_too_large(struct saina_round *r, uint32_t segment, size_t many,
 		largest = SAINA_QUANT_INFINITY - 1;
 	saina_note(r->notes,
 		   "job %u: %zu elements of segment %u of this step are beyond %g, which is what "
-		   "exponent "
-		   "%d holds in one update: the rest of them goes with the next updates.  Push "
-		   "smaller "
-		   "updates, or create the job with `exponent %d'",
+		   "exponent %d holds in one update: the rest of them goes with the next updates.  "
+		   "Push smaller updates, or create the job with `exponent %d'",
 		   r->job->id, many, segment, ldexp(SAINA_PS_LIMIT, -e), e,
 		   saina_quant_finest(largest, SAINA_PS_LIMIT >> SAINA_PS_ROOM));
 }

@@ -251,18 +251,19 @@ static bool adopt_job(struct saina_session *j, const struct saina_hdr *h,
 	if (j->workers && j->workers != job->workers) {
 		err = -EINVAL;
 		snprintf(text, sizeof(text),
-			 "job %u has %u workers, there are %u here: start as many, or make the job "
-			 "with workers %u",
+			 "job %u has %u workers, there are %u here: start as many as the job has, or "
+			 "create the job with `workers %u'",
 			 job->id, job->workers, j->workers, j->workers);
 	} else if (!SAINA_ELEM_IS_INT(w->elem) && w->elem != SAINA_ELEM_FLOAT32 &&
 		   w->elem != SAINA_ELEM_BFLOAT16) {
 		err = -EOPNOTSUPP;
 		snprintf(text, sizeof(text),
-			 "job %u sums elements of type %u, which this library does not know",
+			 "job %u has elements of type %u, which this version of libsaina does not know: update it",
 			 job->id, w->elem);
 	} else if (le64toh(j->body.elements) > job->elements) {
 		err = -EMSGSIZE;
-		snprintf(text, sizeof(text), "job %u has %llu elements, %llu are wanted", job->id,
+		snprintf(text, sizeof(text), "job %u has %llu elements, this worker asks for %llu",
+			 job->id,
 			 (unsigned long long)job->elements,
 			 (unsigned long long)le64toh(j->body.elements));
 	} else if (job->by_reference != SAINA_REFERENCE_ONLY &&
@@ -464,10 +465,9 @@ static enum saina_session_event probe_reply_rx(struct saina_session *j, uint32_t
 		if (j->batched && !j->batches)
 			saina_note(
 				&j->notes,
-				"batches of messages do not get through by %s (generic XDP at the "
-				"other end does not split them), single ones do: sending message "
-				"by "
-				"message, which is slower",
+				"batches of messages are lost on %s (generic XDP at the other end does "
+				"not split them), single messages are not: sending message by message, "
+				"which is slower",
 				j->ifname);
 		j->rtt_ns = now - j->probe_ns[i];
 		set_phase(j, PHASE_READYING, now);

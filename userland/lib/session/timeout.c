@@ -10,8 +10,7 @@ void saina_session_explain_slow(struct saina_session *j)
 {
 	if (j->loop == SAINA_LOOP_SENT)
 		saina_note(&j->notes,
-			   "results by multicast do not reach this worker, they come by the agent "
-			   "instead "
+			   "results by multicast do not reach this worker, the agent relays them "
 			   "(slower): a firewall here drops what comes to %s for UDP port %u "
 			   "(group " SAINA_GROUP_FMT
 			   "). Allow it (`nft insert rule inet TABLE CHAIN udp dport %u "
@@ -22,15 +21,15 @@ void saina_session_explain_slow(struct saina_session *j)
 	else if (!j->gro)
 		saina_note(
 			&j->notes,
-			"results cannot be redirected to %s, they come by the agent instead "
+			"results cannot be redirected to %s, the agent relays them "
 			"(slower): generic receive offload is off here, and without it a veth "
 			"drops redirected frames. Turn it on with `ethtool -K %s gro on` in this "
 			"container and join again",
 			j->ifname, j->ifname);
 	else
 		saina_note(&j->notes,
-			   "results cannot be redirected to %s, they come by the agent instead "
-			   "(slower): no probe of %u was answered. If %s is a veth, `ethtool -K %s "
+			   "results cannot be redirected to %s, the agent relays them "
+			   "(slower): none of %u probes was answered. If %s is a veth, `ethtool -K %s "
 			   "gro on` in this container gives it the NAPI it needs; see `saina "
 			   "doctor` on the host",
 			   j->ifname, SAINA_SESSION_PROBES, j->ifname, j->ifname);
@@ -57,15 +56,19 @@ void saina_session_send_errors(struct saina_session *j, int err, int ctrl_err, u
 /* Writes why the kernel refuses to send. */
 static void explain_refusal(const struct saina_session *j, int err, int ms, char *text, size_t size)
 {
+	char firewall[96];
+
+	snprintf(firewall, sizeof(firewall),
+		 ": a firewall here rejects or drops it: let UDP to ports %u and %u out",
+		 SAINA_PORT_DATA, j->port);
 	snprintf(text, size, "nothing could be sent to %s by %s for %d ms: %s%s", j->address,
 		 j->ifname, ms, strerror(err),
-		 err == EPERM ? ": a firewall here rejects or drops it: let UDP to ports 48864 and "
-				"48865 out"
+		 err == EPERM ? firewall
 		 : err == ENETUNREACH || err == EHOSTUNREACH
-			 ? ": give this host a route to it (`ip route get' says which there is; an "
-			   "interface that is down has none)"
+			 ? ": give this host a route to that address (`ip route get' shows the present "
+			   "one; an interface that is down has none)"
 		 : err == ENETDOWN || err == ENODEV || err == ENXIO
-			 ? ": is the interface up, has it an address?"
+			 ? ": is the interface up, and does it have an address?"
 			 : "");
 }
 
@@ -93,8 +96,7 @@ static const char *explain_silence(const struct saina_session *j, char *text, si
 	else if (j->unreached == SAINA_UNREACHED_NOBODY)
 		snprintf(text, size,
 			 "no host answers at %s: is that the address of sainad's bridge, and is "
-			 "this interface "
-			 "(%s) on it?",
+			 "this interface (%s) on that bridge?",
 			 j->address, j->ifname);
 	else
 		snprintf(text, size,
@@ -185,7 +187,7 @@ bool saina_session_timed_out(struct saina_session *j, uint64_t now)
 			explain_refusal(j, j->ctrl_unsent, j->silence_ms, text, sizeof(text));
 		else
 			snprintf(text, sizeof(text),
-				 "nothing heard from %s for %d ms: is the host up, is sainad "
+				 "nothing heard from %s for %d ms: is the host up, and is sainad "
 				 "running there?",
 				 j->address, j->silence_ms);
 		saina_session_fail(j, -ETIMEDOUT, "%s", text);

@@ -83,7 +83,7 @@ uint64_t saina_shm_run(struct saina_shm *s, const struct saina_job *job, uint64_
 	s->tries++;
 	s->fd = send_request(s, job);
 	snprintf(s->why, sizeof(s->why),
-		 "%s: %s; SAINA_SHARE is to name the agent's socket \"share\", which a container has to mount",
+		 "%s: %s; SAINA_SHARE must name the agent's socket \"share\", which a container must mount",
 		 s->path, s->fd < 0 ? strerror(errno) : "no answer");
 	return s->again_ns;
 }
@@ -93,7 +93,7 @@ const char *saina_shm_failure(const struct saina_shm *s, const struct saina_job 
 	if (job->by_reference != SAINA_REFERENCE_ONLY)
 		return NULL;
 	if (!s->path)
-		return "SAINA_SHARE is not set: it is the path of the agent's socket \"share\", and this worker has to be on the agent's host";
+		return "SAINA_SHARE is not set: set it to the path of the agent's socket \"share\", on whose host this worker must run";
 	return s->tries > TRIES_MAX ? s->why : NULL;
 }
 
@@ -175,7 +175,7 @@ void saina_shm_receive(struct saina_shm *s, const struct saina_job *job, struct 
 		int err = errno;
 
 		unmap_arrays(s);
-		snprintf(a.text, sizeof(a.text), "cannot map what %.80s shares: %s", s->path,
+		snprintf(a.text, sizeof(a.text), "cannot map the memory from %.80s: %s", s->path,
 			 strerror(err));
 		refused(s, job, notes, a.text);
 	}
