@@ -64,6 +64,6 @@ report_has "deadline: the controller has decided" '[.rows[] | select(.rule == "d
 
 printf '5\n-1\n' >"$tmp/times"
 refused=$("$build/saina-allreduce" -a 10.0.0.1 --think-from "$tmp/times" 2>&1)
-[ $? = 2 ] && [[ $refused == *"number 2 is none from 0 to"* ]]
+[ $? = 2 ] && [[ $refused == *"entry 2 must be a number from 0 to"* ]]
 point $? "saina-allreduce: a file of times with another word in it is refused"
 plan

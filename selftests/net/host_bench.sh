@@ -67,7 +67,7 @@ refused 1 "a job beyond the limit of memory" 'memory-job.*-e SIZE makes smaller'
 said=$("$B/saina" -s "$WORK/nobody" bench 2>&1)
 matches "bench: without an agent it says how to get one" 'start sainad' "$said"
 said=$(setpriv --reuid 65534 --clear-groups true 2>/dev/null && in_switch setpriv --reuid 65534 --clear-groups "$B/saina" -s "$AGENT_SOCKET" bench 2>&1)
-matches "bench: without root it says so" 'takes root|sudo|ermission' "$said"
+matches "bench: without root it says so" 'needs root|sudo|ermission' "$said"
 check "bench: refusals leave nothing" slowwait 20 unchanged
 
 # 3. Ctrl-C, and SIGKILL

@@ -104,7 +104,7 @@ done
 PATH=$WORK/bin bash "$TOP/tools/quickstart/podman" >"$WORK/output" 2>&1
 matches "quickstart: without podman: says how to install it" '^1: quickstart: podman is not installed: apt install podman$' "$?: $(cat "$WORK/output")"
 "$TOP/tools/quickstart/podman" --workers 65 >"$WORK/output" 2>&1
-matches "quickstart: refuses a number of workers that cannot be" '^2: .*"65" is not a number from 1 to 64' "$?: $(cat "$WORK/output")"
+matches "quickstart: refuses a number of workers that cannot be" '^2: .*"65" is not a whole number from 1 to 64' "$?: $(cat "$WORK/output")"
 [ "${1-}" = all ] || { finished; exit; }
 # Wherever Podman is with its veths and bridge.
 for seconds in 0 0.1 0.2 0.3 0.4 0.5; do
@@ -158,7 +158,7 @@ matches "quickstart: an image with programs of its own has the job in its enviro
 check "quickstart: leaves the image that was there" pod rmi localhost/own:1
 
 # 6. Failures
-fails "a worker that fails is shown, with its status" 1 'has ended with status 7' --workers 1 -- sh -c 'echo out of paper; exit 7'
+fails "a worker that fails is shown, with its status" 1 'ended with status 7' --workers 1 -- sh -c 'echo out of paper; exit 7'
 matches "quickstart: shows what a worker that failed said" 'worker 0: out of paper' "$(cat "$WORK/bad.out")"
 fails "an image that is not there: says how to get it" 1 'there is no image nosuch: podman pull nosuch' --image nosuch
 fails "a network that is not there: says how to see those that are" 1 'no network nosuch: podman network ls' --network nosuch

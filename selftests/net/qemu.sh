@@ -28,7 +28,7 @@ leftovers() {
 check "the guests' kernel is there" "$TOP/tools/saina-vm" fetch --missing 6.1 || bail "no kernel for the guests"
 
 # 1. What is refused
-fails "refuses a bridge without addresses for the guests" 2 'which addresses are free' --bridge br9
+fails "refuses a bridge without addresses for the guests" 2 'addresses must be free' --bridge br9
 fails "refuses an address that is none" 2 '"10.0.0.300" is not ADDRESS/BITS' --bridge br9 --guests 10.0.0.300
 fails "refuses more guests than there are addresses" 2 'no room for 10 addresses from 10.0.0.250 on' --bridge br9 \
 	--guests 10.0.0.250/24 --workers 10
@@ -95,7 +95,7 @@ in_ns ovs-appctl exit --cleanup
 in_ns ovs-appctl -t ovsdb-server exit
 
 # 4. Ctrl-C
-ctrl_c 'making bridge' 0
+ctrl_c 'creating bridge' 0
 ctrl_c 'starting sainad' 0
 for seconds in 0 0.2 1 5; do
 	ctrl_c 'booting guest 0' $seconds

@@ -72,7 +72,7 @@ leftovers_of_any() {
 
 # control NAME: waits for the job; exports the control socket of its agent, sets id
 control() {
-	slowwait 60 said_by "$1" 'job quickstart is there'
+	slowwait 60 said_by "$1" 'job quickstart is added'
 	SAINA_CONTROL=$(sed -n 's/.* -s \(.*\) top$/\1/p' "$WORK/$1.out")
 	export SAINA_CONTROL
 	[ -n "$SAINA_CONTROL" ] || bail "$1: no job: $(cat "$WORK/$1.err")"

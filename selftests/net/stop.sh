@@ -57,7 +57,7 @@ for signal in TERM INT; do
 	worker_reap 0
 	equal "SIG$signal: the worker ends with the status of a failed all-reduce" 4 "$status"
 	matches "SIG$signal: the worker says that it has not finished its round" \
-		"round [0-9]+: ended by a signal, before the others" "$(cat "$WORK/0.err")"
+		"round [0-9]+: ended by a signal before the other workers" "$(cat "$WORK/0.err")"
 	check "SIG$signal: the worker has left the job" slowwait 10 has_left "round-$signal" 0
 	kill -CONT "${worker_pids[1]}"
 	check "SIG$signal: the other worker goes on" rounds_go_on "round-$signal" 5

@@ -60,7 +60,7 @@ check "sweep: both workers end with status 0" reap_all 0 1
 # whole segments of 352 elements from the second size on
 equal "sweep: a row for each size" "64 512 2816 32384 261888 " "$(rows 0)"
 equal "sweep: the other worker has the same sizes" "$(rows 0)" "$(rows 1)"
-matches "sweep: all sums are exact" "segments: [0-9]+ exact .* 0 unverified, 0 wrong" "$(cat "$WORK/1.out")"
+matches "sweep: all sums are exact" "segments: [0-9]+ right .* 0 unverified, 0 wrong" "$(cat "$WORK/1.out")"
 saina job del sweep
 
 # as many rounds are kept as there are: the slow one is never too late
@@ -109,7 +109,7 @@ people 1 round --rounds 0 --think-us 1000
 check "waits: rounds flow" slowwait 60 rounds_at_least round 3
 kill -STOP "${worker_pids[1]}"
 says_live() {
-	grep -q "waits for round [0-9]*: rank 1 is missing" "$WORK/0.err"
+	grep -q "waiting for round [0-9]*: rank 1 is missing" "$WORK/0.err"
 }
 check "waits: in a round it names the live worker that is missing" slowwait 120 says_live
 kill -CONT "${worker_pids[1]}"
@@ -124,7 +124,7 @@ done
 check "waits: rounds of a job with a lead flow" slowwait 60 rounds_at_least lead 10
 kill -STOP "${worker_pids[2]}"
 says_behind() { # WORKER
-	grep -q "waits for round [0-9]*: rank 2 is so many rounds behind that it cannot begin" "$WORK/$1.err"
+	grep -q "waiting for round [0-9]*: rank 2 is so many rounds behind that the round cannot begin" "$WORK/$1.err"
 }
 check "waits: a worker names the one for which the round does not begin" slowwait 120 says_behind 0
 check "waits: so does another" slowwait 120 says_behind 1

@@ -85,7 +85,7 @@ def points(folder):
     point(simulate(folder, "bsp", "--seconds", "2")[-1][0] < 3, "--seconds ends a run")
     for policy in "fastest:k=5", "fastest:k=0", "fastest:k=2x", "sfcd:k0=1,sth=", "timeout:10", "timeout:10ms,kmin=9", "ssp:-1", "grouped:g=5", "bsp:1", "now", "fastest:late=maybe":
         p = subprocess.run([PROGRAM, "--simulate", "--data", folder, "--workers", "4", "--rounds", "1", "--policy", policy], capture_output=True, text=True, check=False)
-        point(p.returncode == 2 and f"policy '{policy}': write bsp" in p.stderr, f"{policy} is refused with those that there are", p.returncode, p.stderr)
+        point(p.returncode == 2 and f"policy '{policy}' is unknown or has a value out of range (4 workers): use bsp" in p.stderr, f"{policy} is refused with those that there are", p.returncode, p.stderr)
 
 
 with tempfile.TemporaryDirectory(prefix="saina-sim-") as made:

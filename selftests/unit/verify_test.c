@@ -112,7 +112,7 @@ static void test_sentence(void **state)
 	sum[0] = 12345;
 	for (uint32_t r = 0; r <= 10; r++)
 		n += verify_fresh(&v, 1, r, 0);
-	snprintf(want, sizeof(want), "asks for %lld,", (long long)n);
+	snprintf(want, sizeof(want), "expected %lld,", (long long)n);
 	result(10, 2);
 	assert_int_equal(v.wrong, 1);
 	assert_non_null(strstr(v.what, "round 10 segment 0 element 0: mask 0x2"));

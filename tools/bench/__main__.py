@@ -79,7 +79,7 @@ def finish(bench: runner.Bench, status: int) -> int:
     """Writes the report, names what was left out.  Returns the exit status."""
     bench.progress.clear()
     if status == 130:
-        print("\nbench: stopped; what was measured until then:")
+        print("\nbench: stopped; measured until then:")
     if bench.rows:
         try:
             written = write(bench)

@@ -98,7 +98,7 @@ def profile(args, folder):
             perf.terminate()
         kinds = collections.Counter(kind_of(*s) for s in samples(data))
         if kinds.total() == kinds[IDLE]:
-            raise BenchError("perf has no sample of a busy processor: --seconds, or /proc/sys/kernel/perf_event_paranoid")
+            raise BenchError("perf has no sample of a busy processor: give more --seconds, or lower /proc/sys/kernel/perf_event_paranoid")
         cpu *= 1 - kinds[OTHERS] / (kinds.total() - kinds[IDLE])
         messages = group.ranks * -(-args.size // int(group.hello["payload"])) * rounds
         return args.size * BITS / statistics.median(took), cpu * 1e6 / messages, kinds
@@ -110,14 +110,14 @@ def profile(args, folder):
 
 def main():
     parser = argparse.ArgumentParser(prog="tools/bench/cpu_profile.py", description=__doc__)
-    parser.add_argument("--workers", type=arguments.whole(2, 16), default=4, metavar="N", help="2 to 16 (4)")
-    parser.add_argument("--size", type=options.size, default=16 << 20, help="of the tensor (16MiB)")
+    parser.add_argument("--workers", type=arguments.whole(2, 16), default=4, metavar="N", help="workers, 2 to 16 (4)")
+    parser.add_argument("--size", type=options.size, default=16 << 20, help="of the tensor, 1KiB to 64MiB (16MiB)")
     parser.add_argument("--link", default=UNLIMITED, type=options.link, help="unlimited, or RATE/BURST: 1gbit/256kb (unlimited)")
-    parser.add_argument("--bridge", type=options.bridge, default="linux", help="linux, ovs (linux)")
+    parser.add_argument("--bridge", type=options.bridge, default="linux", help="linux or ovs (linux)")
     parser.add_argument("--hook", type=options.hook, default="auto", help="of the ports: auto, xdp, tc (auto)")
-    parser.add_argument("--mtu", type=arguments.whole(576, 65000), default=1500, help="(1500)")
+    parser.add_argument("--mtu", type=arguments.whole(576, 65000), default=1500, help="of the links, 576 to 65000 (1500)")
     parser.add_argument("--reference", action="store_true", help="by reference: workers share memory with the data path")
-    parser.add_argument("--seconds", type=options.seconds_of, default=3, metavar="S", help="of all-reduces (3)")
+    parser.add_argument("--seconds", type=options.seconds_of, default=3, metavar="S", help="seconds of all-reduces, 0.01 to 60 (3)")
     args = parser.parse_args()
     if not shutil.which("perf"):
         parser.error("perf is missing: apt install linux-perf")

@@ -62,7 +62,7 @@ class Group:
 
     def log_tail(self) -> str:
         with open(self.log_path, encoding="utf-8", errors="replace") as f:
-            return f.read()[-800:].strip() or "it said nothing"
+            return f.read()[-800:].strip() or "no output"
 
     def check_alive(self) -> None:
         for p in self.processes:
@@ -84,7 +84,7 @@ class Group:
             connection.settimeout(START_TIMEOUT)
             words = connection.makefile("r").readline().split()
             if len(words) < 2 or words[0] != "hello":
-                raise BenchError(f"{self.name}: a process hung up at once: {self.log_tail()}")
+                raise BenchError(f"{self.name}: a process closed its connection at once: {self.log_tail()}")
             self.connections[int(words[1])] = connection
             self.hello = dict(w.split("=", 1) for w in words[2:])
 
@@ -100,7 +100,7 @@ class Group:
                 selector.register(c, selectors.EVENT_READ, rank)
             while selector.get_map():
                 if time.monotonic() > deadline:
-                    raise Hung(f"{self.name}: \"{text}\" is not done after {timeout:g} s: {self.log_tail()}")
+                    raise Hung(f"{self.name}: \"{text}\" did not finish within {timeout:g} s: {self.log_tail()}")
                 for key, _ in selector.select(min(1, timeout)):
                     got = key.fileobj.recv(1 << 16)
                     if not got:

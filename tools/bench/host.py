@@ -95,7 +95,7 @@ class Bench:
         return thing
 
     def stop_all(self) -> None:
-        self.progress("removing what was made")
+        self.progress("removing workers and jobs")
         while self.undo:
             self.undo.pop().stop()
         self.progress.clear()
@@ -110,7 +110,7 @@ class Bench:
             return []
 
     def start_all(self, folder: str) -> list[Series]:
-        self.progress("workers are made on the bridge")
+        self.progress("creating workers on the bridge")
         self.start(self.lab)
         series = self.start_peer("messages", lambda: HostSaina(self.lab, folder, self.a, False))
         if not series:
@@ -176,7 +176,7 @@ def checked(kind, low, high, what: str):
         except ValueError:
             x = math.nan
         if not low <= x <= high:
-            raise argparse.ArgumentTypeError(f"\"{text}\": allowed is {what}")
+            raise argparse.ArgumentTypeError(f"\"{text}\" must be {what}")
         return x
     return check
 
@@ -201,18 +201,18 @@ def arguments(words: list[str]) -> argparse.Namespace:
     p.add_argument("--workers", metavar="N", default=4, type=checked(int, 2, 64, "a whole number from 2 to 64"), help="workers (4)")
     p.add_argument("--policy", metavar="POLICY", default="bsp", help="of the job while it is timed (bsp)")
     p.add_argument("--seconds", metavar="S", default=1, type=checked(float, 0.01, 600, "a number from 0.01 to 600"),
-                   help="of all-reduces, for each size and way (1)")
-    p.add_argument("-b", "--minbytes", metavar="SIZE", default=65536, type=size, help="of the smallest tensor (64K)")
-    p.add_argument("-e", "--maxbytes", metavar="SIZE", default=None, type=size, help="of the largest (16M)")
+                   help="seconds of all-reduces, for each size and way (1)")
+    p.add_argument("-b", "--minbytes", metavar="SIZE", default=65536, type=size, help="size of the smallest tensor (64K)")
+    p.add_argument("-e", "--maxbytes", metavar="SIZE", default=None, type=size, help="size of the largest tensor (16M)")
     p.add_argument("-f", "--stepfactor", metavar="X", default=4, type=checked(float, 1.01, 1e6, "a number from 1.01 to 1e6"),
-                   help="from one size to the next (4)")
+                   help="factor from one size to the next (4)")
     a = p.parse_args([f"--{w}" if w in KEYS else "--help" if w == "help" else w for w in words])
     a.json |= a.pretty
     end = a.maxbytes or max(a.minbytes, 16 << 20)
     if end < a.minbytes:
         p.error("-b SIZE must not be more than -e SIZE")
     if a.policy.partition(":")[0] in STEPS:
-        p.error(f"policy {a.policy} has steps, not all-reduces: take bsp, fastest:k=K or another policy with rounds")
+        p.error(f"policy {a.policy} has steps, not rounds: use bsp, fastest:k=K or another policy with rounds")
     a.sizes = sizes_of(a.minbytes, end, a.stepfactor)
     return a
 
@@ -220,11 +220,11 @@ def arguments(words: list[str]) -> argparse.Namespace:
 def main() -> int:
     a = arguments(sys.argv[1:])
     if os.geteuid():
-        print("saina: bench: making workers on the bridge takes root: sudo saina bench", file=sys.stderr)
+        print("saina: bench: needs root to create workers on the bridge: sudo saina bench", file=sys.stderr)
         return 1
     missing = [p for p in ("ip", "ethtool", "nsenter") if not shutil.which(p)]
     if missing:
-        print(f"saina: bench: {', '.join(missing)} missing: apt install iproute2 ethtool util-linux", file=sys.stderr)
+        print(f"saina: bench: missing programs: {', '.join(missing)}: apt install iproute2 ethtool util-linux", file=sys.stderr)
         return 1
     interrupt.catch()
     bench, status = Bench(a), 0

@@ -78,7 +78,7 @@ class HostLab(Lab):
                 self.add_worker(w)
             self.plug()
         except BenchError as e:
-            raise BenchError(f"no workers could be made on {self.bridge}: {spoken(e)}") from e
+            raise BenchError(f"cannot create workers on {self.bridge}: {spoken(e)}") from e
         self.wait_attached()
 
     def read_bridge(self) -> None:
@@ -89,10 +89,12 @@ class HostLab(Lab):
         except BenchError as e:
             raise BenchError(f"bridge {self.bridge}: {spoken(e)}; run this in the network namespace of sainad: saina -n NETNS bench") from e
         if not inet:
-            raise BenchError(f"bridge {self.bridge} has no IPv4 address: ip address add 10.190.0.1/24 dev {self.bridge} (any free one), then start sainad again")
+            raise BenchError(f"bridge {self.bridge} has no IPv4 address: ip address add 10.190.0.1/24 dev {self.bridge} "
+                             "(any free address), then start sainad again")
         taken = [r["dst"] for r in routes if r["dst"] not in ("default", "0.0.0.0/0")]
         if taken:
-            raise BenchError(f"there is a route to {taken[0]}, which the bench needs for its workers: run it again, which takes another network of 198.18.0.0/16")
+            raise BenchError(f"saina bench needs {self.subnet} for its workers, but there is a route to {taken[0]}: "
+                             "run it again, it will use another network of 198.18.0.0/16")
         self.aggregator = inet[0]["local"]
         self.mtu = link["mtu"]
         self.linux = link.get("linkinfo", {}).get("info_kind") == "bridge"
@@ -131,7 +133,7 @@ class HostLab(Lab):
                 return
             if time.monotonic() > deadline:
                 why = "; ".join({p.get("text") or "sainad did not attach" for p in ports.values() if p["mode"] == "none"}) or "sainad does not see its ports"
-                raise BenchError(f"the new ports of {self.bridge} do not carry SAINA's program: {why}: saina doctor")
+                raise BenchError(f"the new ports of {self.bridge} do not carry SAINA's program: {why}; run saina doctor")
             time.sleep(0.1)
 
     def text(self) -> str:

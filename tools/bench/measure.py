@@ -172,7 +172,7 @@ class Cell:
         n = self.place.workers
         if t.port_bytes < 0.95 * t.rounds * self.row.size * (n - 1):
             raise BenchError(f"{s.name}: only {t.port_bytes} bytes crossed the bridge's ports in {t.rounds} all-reduces "
-                             f"of {self.row.size} bytes: it does not use them; the counters are in `ip -s link'")
+                             f"of {self.row.size} bytes: {s.name} does not use these ports; `ip -s link' shows the counters")
 
     def result(self, s: Series) -> dict:
         medians = s.medians()

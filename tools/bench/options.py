@@ -46,20 +46,21 @@ def arguments(argv=None) -> argparse.Namespace:
     p = argparse.ArgumentParser(
         prog="tools/bench", description="All-reduce of float32 by libsaina beside Gloo and Open MPI, in namespaces "
         "on this machine.  See Documentation/bench.rst.",
-        epilog="Exit status: 0; 1: the run ended with an error, a wrong sum for one; 2: usage; 3: rows or contenders were left out, "
-        "they are named; 130: interrupted.  Lists are separated by commas.  One of --bridge, --hook, --mtu, --workers, --links, --sizes, --strain replaces the plan "
-        "by every combination of them; peers are then also measured through ports that carry our program.")
+        epilog="Exit status: 0; 1: the run ended with an error, for example a wrong sum; 2: usage; 3: rows or contenders were left out "
+        "(the output names them); 130: interrupted.  Lists are separated by commas.  "
+        "One of --bridge, --hook, --mtu, --workers, --links, --sizes, --strain replaces the plan "
+        "by every combination of them; peers are then also measured through ports that carry SAINA's program.")
     p.add_argument("--quick", action="store_true", help="a small plan, under 3 minutes (the whole takes under 30)")
     p.add_argument("--bridge", type=listed(bridge), metavar="LIST", help="linux, ovs (linux)")
-    p.add_argument("--hook", type=listed(hook), metavar="LIST", help="of the ports with our program: auto, xdp, tc (auto)")
-    p.add_argument("--mtu", type=listed(whole(576, 65000)), metavar="LIST", help="(1500)")
-    p.add_argument("--workers", type=listed(whole(2, 64)), metavar="LIST", help="(4)")
+    p.add_argument("--hook", type=listed(hook), metavar="LIST", help="of the ports with SAINA's program: auto, xdp, tc (auto)")
+    p.add_argument("--mtu", type=listed(whole(576, 65000)), metavar="LIST", help="576 to 65000 (1500)")
+    p.add_argument("--workers", type=listed(whole(2, 64)), metavar="LIST", help="2 to 64 (4)")
     p.add_argument("--links", type=listed(link), metavar="LIST", help="unlimited, or RATE/BURST: 1gbit/256kb (unlimited)")
     p.add_argument("--sizes", type=listed(size), metavar="LIST", help="1KiB to 64MiB (4MiB)")
     p.add_argument("--strain", type=listed(strain_name), metavar="LIST",
-                   help="overload, loss: libsaina alone, with and without a busy loop on each core, 20 %% lost each way; "
-                   "tcp: a TCP stream, through ports with and without our program")
-    p.add_argument("--seconds", type=seconds_of, metavar="S", help="of all-reduces by each contender in a row (1.5; --quick: 0.6)")
+                   help="overload: libsaina alone, with and without a busy loop on each core; loss: libsaina alone, with and without 20 %% loss "
+                   "each way; tcp: a TCP stream, through ports with and without SAINA's program")
+    p.add_argument("--seconds", type=seconds_of, metavar="S", help="seconds of all-reduces by each contender in a row (1.5; --quick: 0.6)")
     p.add_argument("--out", default="result", metavar="DIR", help="where bench.json, bench.txt and bench.png go (result)")
     return p.parse_args(argv)
 

@@ -76,7 +76,7 @@ class Serve:
                 return self.rounds(count)
             case ["rest"]:
                 return self.prepare("0")
-        raise ValueError(f"{words} is not known")
+        raise ValueError(f"unknown command: {' '.join(words)}")
 
 
 def main() -> None:

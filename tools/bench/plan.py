@@ -244,7 +244,7 @@ BARS = (
         least=3),
     Bar("links unlimited, N = 8: CPU to the best peer's", among(UNLIMITED, (8,)), "cpu_to_best_peer", most=0.8),
     Bar("links 1 Gb/s, N = 8: CPU to Gloo ring's", among(LIMITED, (8,)), "cpu_to_gloo_ring", most=0.5),
-    Bar("tc hook, a TCP stream: to one without our program", among(UNLIMITED, (), strain="tcp"), "to_bare", least=0.9),
+    Bar("tc hook, a TCP stream: to one without SAINA's program", among(UNLIMITED, (), strain="tcp"), "to_bare", least=0.9),
     Bar("overload, N = 16, 4 MiB: goodput to the share of it", OVERLOAD, "to_share", least=0.7),
     Bar("overload, N = 16, 4 MiB: messages sent again", OVERLOAD, "resent_share", below=0.05),
     Bar("overload, N = 16, 4 MiB: 99th percentile to median", OVERLOAD, "p99_to_median", most=5),

@@ -22,6 +22,6 @@ do for [i = 0:panels - 1] {
 	set title title_of(i)
 	plot data index i using 1:2:3:4 with yerrorlines lw 2 pt 7 ps 0.6 lc rgb '#c0392b' title 'libsaina', \
 	     '' index i using 1:5 with linespoints lw 2 pt 5 ps 0.6 lc rgb '#2471a3' title 'best peer', \
-	     '' index i using 1:6 with points pt 4 lc rgb '#7fb3d5' title 'best peer beside our program'
+	     '' index i using 1:6 with points pt 4 lc rgb '#7fb3d5' title 'best peer beside SAINA'
 }
 unset multiplot

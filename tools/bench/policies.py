@@ -160,7 +160,7 @@ def arguments() -> argparse.Namespace:
                                 "namespaces on this machine.  See Documentation/policies.rst, section 7.",
                                 epilog="The machine must have nothing else to do: what is measured includes how long "
                                 "processes wait for a processor.")
-    p.add_argument("--quick", action="store_true", help="few rounds: does it run at all (some 60 seconds instead of 5 minutes)")
+    p.add_argument("--quick", action="store_true", help="few rounds, only to see that it runs (about 60 seconds instead of 5 minutes)")
     p.add_argument("--only", type=listed(one_of(*PARTS)), default=list(PARTS), metavar="LIST", help=f"of {', '.join(PARTS)} (all)")
     p.add_argument("--out", default="result", metavar="DIR", help="where bench-policies.json goes (result)")
     return p.parse_args()
@@ -169,7 +169,7 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     a = arguments()
     if os.geteuid() != 0:
-        print("bench-policies: needs root for network namespaces", file=sys.stderr)
+        print("bench-policies: needs root for network namespaces: run `make bench-policies' with sudo", file=sys.stderr)
         return 1
     about = {**results.machine(), "quick": a.quick, "complete": False}
     os.makedirs(a.out, exist_ok=True)

@@ -114,7 +114,7 @@ class Bench:
         if any(r.strain in ("", "tcp") for r in place.rows):
             self.progress("bare")
             labs["bare"] = self.start(Lab(place, agent=False))
-        self.progress("with our program on the ports")
+        self.progress("with SAINA's program on the ports")
         ours = labs["ours"] = self.start(Lab(place, agent=True))
         self.progress.where = "contenders start"
         elements = max(max(r.size for r in place.rows) // 4, 1)
@@ -158,7 +158,7 @@ class Bench:
         if left / rows_left < 3 * len(groups) * self.seconds:
             seconds, turns = self.seconds / 2, 2
         for lab in labs.values():
-            self.progress(f"the links are made {row.link}")
+            self.progress(f"setting the links to {row.link}")
             lab.set_link(row.link)
         if row.strain == "tcp":
             self.done(place, row, stream.measure(place, row, labs["bare"], labs["ours"], turns, self.progress))

@@ -60,7 +60,7 @@ class Saina(Group):
         found = [said["found"] for said in json.loads(self.lab.saina("-j", "doctor")) if said["check"] == "rmem"]
         takes = re.search(r" takes ([0-9]+)", found[0] if found else "")
         if not takes:
-            raise BenchError(f"saina doctor says nothing of receive buffers: {found}")
+            raise BenchError(f"saina doctor does not report the size of receive buffers: {found}")
         return int(takes[1])
 
     def check_reference(self) -> None:

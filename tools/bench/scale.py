@@ -175,7 +175,7 @@ def measure_workers(seconds: float) -> dict[str, float]:
 def measure_switch(cycles: int) -> dict:
     said = subprocess.run([os.path.join(BUILD, "bench-scale"), "-j", "-n", str(cycles)], stdout=subprocess.PIPE, text=True, check=False)
     if said.returncode:
-        raise BenchError("bench-scale failed (above)")
+        raise BenchError("bench-scale failed: see above")
     return json.loads(said.stdout)
 
 
@@ -191,9 +191,10 @@ def costs_of(measured: dict, total: dict[str, float], frame: float) -> Costs:
 def main() -> int:
     p = argparse.ArgumentParser(prog="tools/bench/scale.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--cycles", type=arguments.whole(1, 1000), default=11, metavar="N", help="batches of each hook and number of cores (11)")
-    p.add_argument("--seconds", type=options.seconds_of, default=2, metavar="S", help="of all-reduces for the workers' costs (2)")
-    p.add_argument("--frame-ns", type=float, default=0, metavar="NS", help="what the switch's host takes to receive and send a frame, added to the program's time (0)")
-    p.add_argument("--out", default="result", metavar="FOLDER", help="for bench-scale.json and .txt (result)")
+    p.add_argument("--seconds", type=options.seconds_of, default=2, metavar="S", help="seconds of all-reduces to measure the workers' costs (2)")
+    p.add_argument("--frame-ns", type=float, default=0, metavar="NS",
+                   help="time that the switch's host takes to receive and send a frame, added to the program's time (0)")
+    p.add_argument("--out", default="result", metavar="FOLDER", help="where bench-scale.json and bench-scale.txt go (result)")
     a = p.parse_args()
     if os.geteuid():
         p.error("needs root for BPF and network namespaces: sudo make bench-scale")

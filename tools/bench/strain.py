@@ -118,5 +118,5 @@ def line(row: dict) -> str:
             f"{row['times']:.2f} times as long")
     if row.get("to_share"):
         text += f"; {row['to_share']:.2f} of its share ({row['share_left']:.0%} of the processors were left)"
-    return text + (f"; sent again {row['resent_share']:.1%}; 99th percentile {row['p99_to_median']:.1f} medians "
+    return text + (f"; messages sent again {row['resent_share']:.1%}; 99th percentile {row['p99_to_median']:.1f} medians "
                    f"of {strained['samples']}")

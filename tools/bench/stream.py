@@ -65,5 +65,5 @@ def line(row: dict) -> str:
     def of(name: str) -> str:
         s = row["series"][name]
         return f"{s['goodput_gbps']:.3g} Gb/s ({s['min_gbps']:.3g} to {s['max_gbps']:.3g})"
-    return (f"one TCP stream {of('bare')} through ports that carry nothing, {of('beside')} through ports with our program: "
+    return (f"one TCP stream {of('bare')} through ports that carry nothing, {of('beside')} through ports with SAINA's program: "
             f"{row['to_bare']:.2f} of it")

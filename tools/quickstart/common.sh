@@ -26,7 +26,7 @@ usage_error() {
 number() { # OPTION TEXT LOWEST HIGHEST
 	# shellcheck disable=SC2015
 	[[ $2 =~ ^[0-9]{1,9}$ ]] && ((10#$2 >= $3 && 10#$2 <= $4)) ||
-		usage_error "$1: \"$2\" is not a number from $3 to $4"
+		usage_error "$1: \"$2\" is not a whole number from $3 to $4"
 }
 
 # of an installed script
@@ -38,7 +38,7 @@ program() {
 		echo "$build/$1"
 	else
 		PATH=$prefix/sbin:$prefix/bin:$PATH:/usr/local/sbin:/usr/sbin command -v "$1" ||
-			die "$1 is not there: run make, or install the package saina"
+			die "$1 is neither built nor installed: run make, or install the package saina"
 	fi
 }
 
@@ -51,7 +51,7 @@ find_programs() {
 # make_work: a directory, and a name for what is made; undo() is called at the end.
 make_work() {
 	id=saina-quickstart-$$ agent=''
-	work=$(mktemp -d "${TMPDIR:-/tmp}/$id.XXXXXX") || die "no directory can be made in ${TMPDIR:-/tmp}"
+	work=$(mktemp -d "${TMPDIR:-/tmp}/$id.XXXXXX") || die "cannot create a directory in ${TMPDIR:-/tmp}"
 	trap undo_all EXIT
 	trap 'exit 130' INT TERM HUP
 }
@@ -104,7 +104,7 @@ agent_start() {
 	take_signals
 	until IFS= read -r -t 0.1 -u "$ready" _; do
 		[ -d "/proc/$agent" ] && ! grep -q '^State:.Z' "/proc/$agent/status" 2>/dev/null && continue
-		die "sainad does not start: $(tail -n 1 "$work/log"); what is wrong with this host: $saina doctor host bridge $1"
+		die "sainad does not start: $(tail -n 1 "$work/log"); to check this host, run $saina doctor host bridge $1"
 	done
 	exec {ready}>&-
 }
@@ -116,7 +116,7 @@ job_add() {
 	token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 	"$saina" -s "$work/control" job add quickstart elements "$elements" workers "$workers" policy "$policy" token "$token" \
 		>"$work/said" 2>&1 || die "the job is refused: $(tail -n 1 "$work/said")"
-	say "job quickstart is there; look at it while it runs: $saina -s $work/control top"
+	say "job quickstart is added; to watch it while it runs: $saina -s $work/control top"
 }
 
 # show_sums WORKER: in words, what saina-allreduce --json said
@@ -150,9 +150,9 @@ results() {
 		fi
 	done
 	if [ $bad != 0 ]; then
-		echo "quickstart: what saina doctor says of this host:" >&2
+		echo "quickstart: saina doctor reports about this host:" >&2
 		"$saina" -s "$work/control" doctor host bridge "$2" | grep -A1 -E '^(FAIL|warn)' >&2
-		die "a worker, or sainad, has ended with status $bad; the lines above say why"
+		die "a worker, or sainad, ended with status $bad: see the lines above"
 	fi
 	say "all $workers workers ended well"
 }

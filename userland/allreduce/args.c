@@ -17,41 +17,41 @@ static const struct argp_option options[] = {
 	{ "aggregator", 'a', "HOST[:PORT]", 0, "the aggregator", 0 },
 	{ "job", 'j', "NAME|N", 0, "job, by name or number (0)", 0 },
 	{ "worker", 'w', "N", 0, "worker, 0..63 (any)", 0 },
-	{ "token", 't', "TOKEN", 0, "of the job (that of SAINA_TOKEN, or in the file SAINA_TOKEN_FILE)", 0 },
-	{ "token-file", OPT_TOKEN_FILE, "FILE", 0, "whose first line is the token", 0 },
-	{ "name", OPT_NAME, "TEXT", 0, "shown to people", 0 },
-	{ "interface", 'i', "IF", 0, "to use (the route's)", 0 },
-	{ "elements", 'n', "N", 0, "of the tensor (as the job has)", 0 },
-	{ "type", 'T', "int32|float32", 0, "of the tensor (int32 in jobs of int32, else float32)", 0 },
+	{ "token", 't', "TOKEN", 0, "token of the job ($SAINA_TOKEN, or the first line of the file $SAINA_TOKEN_FILE)", 0 },
+	{ "token-file", OPT_TOKEN_FILE, "FILE", 0, "file whose first line is the token", 0 },
+	{ "name", OPT_NAME, "TEXT", 0, "name of this worker, for display", 0 },
+	{ "interface", 'i', "IF", 0, "network interface to use (that of the route)", 0 },
+	{ "elements", 'n', "N", 0, "elements of the tensor, as 4096 or 25M (as the job has)", 0 },
+	{ "type", 'T', "int32|float32", 0, "type of the tensor (int32 in jobs of int32, else float32)", 0 },
 	{ "rounds", 'r', "N", 0, "go on until round N-1 of the job is done; 0: until SIGTERM (10)", 0 },
-	{ "minbytes", 'b', "SIZE", 0, "a sweep: bytes of the first tensor, as 8, 64K or 4M (the largest's)", 0 },
-	{ "maxbytes", 'e', "SIZE", 0, "of the largest (as the job has)", 0 },
-	{ "stepfactor", 'f', "X", 0, "from one size to the next (2)", 0 },
+	{ "minbytes", 'b', "SIZE", 0, "a sweep: bytes of the smallest tensor, as 8, 64K or 4M (that of -e)", 0 },
+	{ "maxbytes", 'e', "SIZE", 0, "a sweep: bytes of the largest tensor (as the job has)", 0 },
+	{ "stepfactor", 'f', "X", 0, "a sweep: factor from one size to the next (2)", 0 },
 	{ "iters", OPT_ITERS, "N", 0, "rounds of each size of a sweep (20)", 0 },
-	{ "warmup", OPT_WARMUP, "N", 0, "rounds before them that do not count (5)", 0 },
-	{ "steps", OPT_STEPS, 0, 0, "push so many updates, each with its own contents, and compare models at the end; for any policy, summary as JSON", 0 },
+	{ "warmup", OPT_WARMUP, "N", 0, "rounds of each size of a sweep before those that count (5)", 0 },
+	{ "steps", OPT_STEPS, 0, 0, "push as many updates as --rounds says, each with its own contents, and compare the model at the end with the sum of all pushes; for any policy, summary as JSON", 0 },
 	{ "buckets", OPT_BUCKETS, "N", 0, "all-reduces a round is split into (1)", 0 },
-	{ "seed", 's', "N", 0, "of the contents, same for all workers (1)", 0 },
-	{ "signs", OPT_CONTENTS, "random|steady|flip|wild", 0, "signs at random, the same in each round, or turned in each; wild: floats of all magnitudes, for jobs of floats (random)", 0 },
-	{ "values", OPT_VALUES, "spike|zeros|nan|large|jump", 0, "float32 for jobs of int32, held against float64: large values now and then, zeros before use, NaN and infinities, 1000 and more, magnitudes from 2^-30 to 2^30", 0 },
+	{ "seed", 's', "N", 0, "seed of the contents, same for all workers (1)", 0 },
+	{ "signs", OPT_CONTENTS, "random|steady|flip|wild", 0, "signs at random, the same in each round, or inverted in each round; wild: floats of all magnitudes, for jobs of float32 and bfloat16 (random)", 0 },
+	{ "values", OPT_VALUES, "spike|zeros|nan|large|jump", 0, "float32 for jobs of int32 and int16, compared with float64 sums; spike: sometimes large values; zeros: before other values; nan: and infinities; large: 1000 and more; jump: magnitudes from 2^-30 to 2^30", 0 },
 	{ "think-us", OPT_DELAY, "N", 0, "time to think before each round (0)", 0 },
 	{ "delay-us", OPT_DELAY, "N", OPTION_ALIAS, 0, 0 },
-	{ "think-from", OPT_THINK_FROM, "FILE", 0, "these times instead, a number of microseconds for each round; from the first again after the last", 0 },
-	{ "straggle", OPT_STRAGGLE, "P", 0, "with this probability add U(0.5, 2) times that (0)", 0 },
+	{ "think-from", OPT_THINK_FROM, "FILE", 0, "file with the time to think before each round, in microseconds; after the last it is repeated", 0 },
+	{ "straggle", OPT_STRAGGLE, "P", 0, "with this probability think longer, by U(0.5, 2) times --think-us (0)", 0 },
 	{ "cancel", OPT_CANCEL, 0, 0, "stop thinking when the round is decided", 0 },
 	{ "bsp-check", OPT_BSP, 0, 0, "every segment must have all of the job's workers", 0 },
 	{ "restarts", OPT_RESTARTS, 0, 0, "other workers may have been restarted: also accept sums that a fresh start of one explains", 0 },
 	{ "no-verify", OPT_NO_VERIFY, 0, 0, "do not check sums (for timing)", 0 },
 	{ "unverified", OPT_UNVERIFIED, "N", 0, "segments that may be unverifiable (0)", 0 },
-	{ "skip-stale", OPT_SKIP, 0, 0, "when results are gone, go on at the present round", 0 },
-	{ "log", 'l', "FILE", 0, "a line of JSON per round", 0 },
+	{ "skip-stale", OPT_SKIP, 0, 0, "when the results of a round are gone, go on at the present round", 0 },
+	{ "log", 'l', "FILE", 0, "write a line of JSON per round to FILE; -: to standard output", 0 },
 	{ "json", 'J', 0, 0, "summary as JSON", 0 },
 	{ "window", OPT_WINDOW, "N", 0, "packets in flight (adaptive)", 0 },
-	{ "rto-min-us", OPT_RTO_MIN, "N", 0, "ask the aggregator after this silence at the earliest", 0 },
-	{ "join-timeout-ms", OPT_JOIN_TIMEOUT, "N", 0, "(5000, -1 for ever)", 0 },
-	{ "start-timeout-ms", OPT_START_TIMEOUT, "N", 0, "for the other workers (for ever)", 0 },
-	{ "stop-ms", OPT_STOP, "N", 0, "after a signal, how long nothing may come before the round is given up (2000)", 0 },
-	{ "timeout-ms", OPT_TIMEOUT, "N", 0, "silence of the aggregator (60000, -1 for ever)", 0 },
+	{ "rto-min-us", OPT_RTO_MIN, "N", 0, "shortest silence before the aggregator is asked (1000)", 0 },
+	{ "join-timeout-ms", OPT_JOIN_TIMEOUT, "N", 0, "how long to wait for each answer of the agent while joining (5000, -1 for ever)", 0 },
+	{ "start-timeout-ms", OPT_START_TIMEOUT, "N", 0, "how long to wait for the other workers (for ever)", 0 },
+	{ "stop-ms", OPT_STOP, "N", 0, "after a signal, give up the round when no result has come for this long (2000)", 0 },
+	{ "timeout-ms", OPT_TIMEOUT, "N", 0, "fail after this silence of the aggregator (60000, -1: never)", 0 },
 	{ 0 }
 };
 
@@ -62,7 +62,7 @@ static double number(struct argp_state *st, const char *name, const char *arg, d
 	double x = strtod(arg, &end);
 
 	if (end == arg || *end || !(x >= lo && x <= hi) || (whole && x != (double)(int64_t)x))
-		argp_error(st, "--%s %s: allowed is a%s number from %g to %g", name, arg,
+		argp_error(st, "--%s %s: must be a%s number from %g to %g", name, arg,
 			   whole ? " whole" : "", lo, hi);
 	return x;
 }
@@ -80,7 +80,7 @@ static uint64_t quantity(struct argp_state *st, const char *name, const char *ar
 		x *= thousand;
 	if (end == arg || (*end && (!unit || end[1])) || !(x >= lo && x <= hi) ||
 	    x != (double)(int64_t)x)
-		argp_error(st, "--%s %s: allowed is a whole number from %g to %g, as 4096 or 64K (K, M and G are powers of %d)",
+		argp_error(st, "--%s %s: must be a whole number from %g to %g, as 4096 or 64K (K, M and G are powers of %d)",
 			   name, arg, lo, hi, thousand);
 	return (uint64_t)x;
 }
@@ -100,7 +100,7 @@ static int word(struct argp_state *st, const char *name, const char *arg, const 
 			return i;
 	for (int i = 0; words[i]; i++)
 		snprintf(known + strlen(known), sizeof(known) - strlen(known), " %s", words[i]);
-	argp_error(st, "--%s %s: not known; known are%s", name, arg, known);
+	argp_error(st, "--%s %s: must be one of%s", name, arg, known);
 	return 0;
 }
 
@@ -160,21 +160,21 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 	case OPT_STOP: a->stop_ms = number(st, "stop-ms", arg, 0, 1e9, true); break;
 	case OPT_TIMEOUT: a->o.timeout_ms = number(st, "timeout-ms", arg, -1, 1e9, true); break;
 	case ARGP_KEY_ARG:
-		argp_error(st, "%s: not an option", arg);
+		argp_error(st, "unexpected argument '%s'", arg);
 		break;
 	case ARGP_KEY_END:
 		if (contents_are_numbers(a->contents) && (a->type != SAINA_FLOAT32 || a->steps))
-			argp_error(st, "--values are float32, and not for --steps");
+			argp_error(st, "--values needs --type float32, and cannot be combined with --steps");
 		if (a->sweep.begin && !a->sweep.end)
 			a->sweep.end = UINT64_MAX;
 		if (a->sweep.end && !a->sweep.begin)
 			a->sweep.begin = a->sweep.end;
 		if (a->sweep.end && (a->sweep.end < a->sweep.begin || a->elements || a->steps))
-			argp_error(st, "-b SIZE must not be more than -e SIZE; a sweep has no --elements and no --steps");
+			argp_error(st, "-b SIZE must not be more than -e SIZE; a sweep (-b, -e) cannot be combined with --elements or --steps");
 		if (a->think_from && (a->delay_us || a->straggle > 0))
-			argp_error(st, "--think-from has all times to think: no --think-us and no --straggle with it");
+			argp_error(st, "--think-from cannot be combined with --think-us or --straggle");
 		if (!a->o.aggregator)
-			argp_error(st, "--aggregator or SAINA_AGGREGATOR is needed");
+			argp_error(st, "the aggregator is missing: give --aggregator HOST or set SAINA_AGGREGATOR");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;

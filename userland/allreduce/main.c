@@ -28,20 +28,20 @@ static int prepare(struct run *r)
 		return EXIT_USAGE;
 	}
 	if (contents_are_numbers(r->a->contents) && r->info.type != SAINA_INT32 && r->info.type != SAINA_INT16) {
-		fprintf(stderr, "saina-allreduce: --values is for jobs of int32 and int16; in those of floats: --signs wild\n");
+		fprintf(stderr, "saina-allreduce: --values is for jobs of int32 and int16; for jobs of float32 and bfloat16 use --signs wild\n");
 		return EXIT_USAGE;
 	}
 	r->n = r->a->elements ? r->a->elements : r->info.elements;
 	if (r->a->sweep.end && !sweep_fits(r)) {
-		fprintf(stderr, "saina-allreduce: sizes up to %" PRIu64 " bytes: the job has %" PRIu64 " elements of 4\n",
+		fprintf(stderr, "saina-allreduce: a tensor of %" PRIu64 " bytes does not fit the job: the job has %" PRIu64 " elements of 4 bytes\n",
 			r->a->sweep.end, r->info.elements);
 		return EXIT_USAGE;
 	}
 	if (r->a->buckets > 1 && !r->a->elements && !r->a->sweep.end)
 		r->n -= (uint64_t)r->a->buckets * r->info.payload;	/* room for the gaps */
 	if (!rounds_fit(r)) {
-		fprintf(stderr, "saina-allreduce: %u buckets of %" PRIu64 " elements do not fit the job's %" PRIu64 "\n",
-			r->a->buckets, r->n, r->info.elements);
+		fprintf(stderr, "saina-allreduce: %u buckets do not fit the job of %" PRIu64 " elements, because each bucket takes whole segments of %d: lower --buckets or --elements, or add a larger job\n",
+			r->a->buckets, r->info.elements, r->info.payload);
 		return EXIT_USAGE;
 	}
 	r->buf = malloc(4 * r->n);	/* of a sweep: its largest size */
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 			 ret == -ESTALE ? EXIT_STALE : ret ? EXIT_FAILED :
 			 r.v.unknown > a.unverified ? EXIT_UNVERIFIED : 0;
 		if (a.bsp && r.short_mask)
-			fprintf(stderr, "saina-allreduce: a result lacks a worker\n");
+			fprintf(stderr, "saina-allreduce: a result does not contain all workers (--bsp-check)\n");
 		report_summary(&r, status);
 	}
 	saina_close(r.s);

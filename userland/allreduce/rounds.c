@@ -98,7 +98,7 @@ static int check(struct run *r, uint32_t round, uint32_t *policy)
 			if (saina_segment(r->s, segment, &g) || g.round != round) {
 				if (!r->a->verify)
 					continue;
-				fprintf(stderr, "saina-allreduce: round %u: the job's policy has steps, whose sums this cannot check: give --steps, or --no-verify\n",
+				fprintf(stderr, "saina-allreduce: round %u: the job's policy has steps, whose sums can be checked only with --steps: give --steps or --no-verify\n",
 					round);
 				return -EOPNOTSUPP;
 			}
@@ -126,7 +126,7 @@ static void check_residual(struct run *r, uint32_t last)
 					   r->a->type, res) ||
 			    !verify_residual(&r->v, last, segment, res, m)) {
 				if (!r->residual_wrong)
-					fprintf(stderr, "saina-allreduce: the residual of segment %u is not what was not counted\n",
+					fprintf(stderr, "saina-allreduce: the residual of segment %u does not match the contributions that were not counted\n",
 						segment);
 				r->residual_wrong = true;
 			}

@@ -37,15 +37,15 @@ static void say_waiting(struct run *r, uint32_t round)
 
 	saina_info(r->s, &r->info);
 	missing = all & ~r->info.active;
-	fprintf(stderr, "saina-allreduce: waits for round %u: ", round);
+	fprintf(stderr, "saina-allreduce: waiting for round %u: ", round);
 	if (r->info.behind)
-		say_ranks(r->info.behind, "so many rounds behind that it cannot begin (lead, in saina-job(8))");
+		say_ranks(r->info.behind, "so many rounds behind that the round cannot begin (lead in saina-job(8))");
 	else if (r->info.missing)
 		say_ranks(r->info.missing, "missing");
 	else if (missing)
 		say_ranks(missing, "missing");
 	else
-		fprintf(stderr, "all %d ranks are alive; on the bridge's host, saina job show %d names the missing one\n",
+		fprintf(stderr, "all %d ranks are alive; to see which one is missing, run saina job show %d on the bridge's host\n",
 			r->info.workers, r->info.job);
 }
 
@@ -64,6 +64,6 @@ int run_wait(struct run *r, struct saina_req *req, uint32_t round, struct saina_
 
 const char *run_sentence(struct run *r, int err)
 {
-	return err == -EINTR ? "ended by a signal, before the others have finished it" :
+	return err == -EINTR ? "ended by a signal before the other workers finished it" :
 			       saina_strerror(r->s, err);
 }

@@ -169,7 +169,7 @@ int steps_run(struct run *r)
 	int ret = 0, status;
 
 	if (r->info.type != SAINA_INT32 || r->info.payload <= COUNTS || (r->n - 1) % r->info.payload < COUNTS) {
-		fprintf(stderr, "saina-allreduce: --steps needs a job of int32, and more than %d elements in each segment, the last one too (payload %d)\n",
+		fprintf(stderr, "saina-allreduce: --steps needs a job of int32 with more than %d elements in each segment, also in the last one (the job has segments of %d)\n",
 			COUNTS, r->info.payload);
 		return EXIT_USAGE;
 	}

@@ -30,7 +30,7 @@ bool think_open(struct run *r)
 		r->think_us[r->thinks++] = us;
 	}
 	if (f && (got != EOF || !r->thinks)) {
-		fprintf(stderr, "saina-allreduce: --think-from %s: number %zu is none from 0 to %lu microseconds\n",
+		fprintf(stderr, "saina-allreduce: --think-from %s: entry %zu must be a number from 0 to %lu microseconds\n",
 			path, r->thinks + 1, THINK_US_MAX);
 		fclose(f);
 		return false;

@@ -206,7 +206,7 @@ void verify_segment(struct verify *v, uint32_t segment, const struct saina_segme
 		if (!v->wrong++)
 			snprintf(v->what, sizeof(v->what),
 				 "round %u segment %u element %u: mask %#" PRIx64
-				 " asks for %" PRId64 ", the result is %#x (exponent %d)",
+				 ", expected %" PRId64 ", the result is %#x (exponent %d)",
 				 g->round, segment, where, g->mask, v->units[where],
 				 ((const uint32_t *)out)[where], g->exponent);
 	}

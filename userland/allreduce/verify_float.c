@@ -136,7 +136,7 @@ void verify_float_segment(struct verify *v, uint32_t segment, const struct saina
 		if (!v->wrong)
 			snprintf(v->what, sizeof(v->what),
 				 "round %u segment %u element %u: mask %#" PRIx64
-				 " asks for %a of %u, the result is %a",
+				 ", expected %a / %u, the result is %a",
 				 g->round, segment, j, g->mask, s.true_sum, s.n, out[j]);
 	}
 	if (wrong)

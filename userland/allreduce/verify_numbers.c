@@ -208,9 +208,9 @@ void verify_numbers_segment(struct verify *v, uint32_t segment, const struct sai
 		if (!v->wrong && !wrong)
 			snprintf(v->what, sizeof(v->what),
 				 "round %u segment %u element %u: mask %#" PRIx64
-				 " asks for %.9g%s, the result is %.9g (at most %g off, exponent %d)",
+				 ", expected %.9g%s, the result is %.9g (at most %g off, exponent %d)",
 				 g->round, segment, j, g->mask, nan ? NAN : sum[j] / g->contributors,
-				 nan ? " in all of it" : "", out[j], off, g->exponent);
+				 nan ? " in the whole segment" : "", out[j], off, g->exponent);
 		wrong = true;
 	}
 	v->wrong += wrong;

@@ -21,7 +21,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case 'n':
 		args->cycles = strtoul(arg, &end, 10);
 		if (*end || !args->cycles || args->cycles > 10000)
-			argp_error(state, "cycles: a number from 1 to 10000, not '%s'", arg);
+			argp_error(state, "--cycles must be a number from 1 to 10000, not '%s'", arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument '%s'", arg);
@@ -33,8 +33,8 @@ struct bench_args bench_args_parse(int argc, char **argv, const char *doc)
 {
 	static const struct argp_option options[] = {
 		{ "json", 'j', NULL, 0, "print JSON", 0 },
-		{ "lookup", 'l', NULL, 0, "jobs in a map and in saina.ko, accumulate only", 0 },
-		{ "output", 'o', "FILE", 0, "write the JSON to FILE too", 0 },
+		{ "lookup", 'l', NULL, 0, "bench-datapath only: jobs in a map compared with jobs in saina.ko, accumulate branch only", 0 },
+		{ "output", 'o', "FILE", 0, "also write the JSON to FILE", 0 },
 		{ "cycles", 'n', "N", 0, "measure everything N times (21)", 0 },
 		{}
 	};

@@ -62,7 +62,7 @@ static void wait_for_rounds(struct saina_job_attrs id)
 
 	while (call(SAINA_CMD_JOB_GET, id).round < first + WARM_UP_ROUNDS) {
 		if (now_us() - begin > 10 * TIMEOUT_US)
-			die("the job makes no rounds: are all workers there?");
+			die("the job did not complete 100 rounds in 50 s: have all workers joined?");
 		nanosleep(&(struct timespec){ .tv_nsec = PAUSE_US * 1000 }, NULL);
 	}
 }
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 	id.id = strtoul(argv[2], NULL, 10);
 	calls = strtoul(argv[3], NULL, 10);
 	if (!calls || calls > CALLS_MAX)
-		die("CALLS must be 1 to 100000");
+		die("CALLS must be a number from 1 to 100000");
 	if (saina_ctl_open(&ctl, argv[1], &error))
 		die(error);
 	ack = calloc(calls, sizeof(*ack));
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 		while (job.k != set.k_set) {
 			late += job.round > first.round;
 			if (now_us() - begin > TIMEOUT_US)
-				die("no round opened with the k that was set: does the job have policy external, and workers?");
+				die("no round opened with the new k in 5 s: does the job have policy external, and have all workers joined?");
 			job = call(SAINA_CMD_JOB_GET, id);
 		}
 		force[i] = now_us() - begin;

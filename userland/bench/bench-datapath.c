@@ -43,7 +43,7 @@
 #define FEW	16		/* segments of a job whose segments are measured one by one */
 
 static const char method[] =
-	"ns per packet, medians; headers by a driver program (BPF_PROG_TEST_RUN), its own time taken off";
+	"ns per packet, medians; a driver program writes the headers (BPF_PROG_TEST_RUN), its own time is subtracted";
 
 static const unsigned int elems[SIZES] = { 64, 128, 256, 352, 1024, 2048 };
 

@@ -199,7 +199,7 @@ static double run(enum hook hook, unsigned int threads, unsigned int cycles)
 	for (unsigned int i = 0; i < threads; i++) {
 		s.thread[i].ns.n = s.thread[i].driver.n = 0;
 		if (pthread_create(&s.thread[i].thread, NULL, thread_run, &s.thread[i]))
-			bench_die("no thread can be made");
+			bench_die("cannot create a thread");
 	}
 	while (s.running) {
 		harness_events_drop(s.dp);
@@ -220,7 +220,7 @@ static void job_check(const struct job *j)
 
 	if (sum.c[SAINA_C_STORED] != segments || sum.c[SAINA_C_COMPLETED] != segments ||
 	    sum.c[SAINA_C_ADDED] != segments * (WORKERS - 1))
-		bench_die("job %u: of %llu segments %llu were stored and %llu completed, %llu gradients added: nothing is measured, because the figures would be wrong",
+		bench_die("job %u: of %llu segments %llu were stored and %llu completed, %llu gradients added: the figures are wrong",
 			  j->conf.job, segments, sum.c[SAINA_C_STORED], sum.c[SAINA_C_COMPLETED],
 			  sum.c[SAINA_C_ADDED]);
 }
@@ -249,7 +249,7 @@ static void fanout_set(__u32 job)
 	info.nr_map_ids = 64;
 	info.map_ids = (uintptr_t)ids;
 	if (bpf_obj_get_info_by_fd(saina_dp_tc_prog_fd(s.dp), &info, &len))
-		bench_die("the tc program: %s", strerror(errno));
+		bench_die("cannot read the maps of the tc program: %s", strerror(errno));
 	for (unsigned int i = 0; i < info.nr_map_ids && i < 64; i++) {
 		struct bpf_map_info m = { 0 };
 		int fd = bpf_map_get_fd_by_id(ids[i]);
@@ -273,7 +273,7 @@ static void inputs_map(struct job *j)
 			bench_die("%s", saina_dp_error(s.dp));
 		j->input[w] = mmap(NULL, WINDOW * entry_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd[0], 0);
 		if (j->input[w] == MAP_FAILED)
-			bench_die("input array: %s", strerror(errno));
+			bench_die("cannot map an input array: %s", strerror(errno));
 		close(fd[0]);
 		close(fd[1]);
 	}
@@ -301,10 +301,10 @@ static void open_all(void)
 
 	harness_dp_open(&s.dp, &s.global, false);
 	if (saina_dp_tc_prog_fd(s.dp) < 0)
-		bench_die("the tc program cannot be loaded: saina doctor says why");
+		bench_die("cannot load the tc program: run saina doctor to see why");
 	drivers_open();
 	if (sched_getaffinity(0, sizeof(set), &set))
-		bench_die("CPUs: %s", strerror(errno));
+		bench_die("cannot read the CPU affinity: %s", strerror(errno));
 	for (int cpu = 0; cpu < SCALE_CPUS && s.threads < THREADS_MAX; cpu++)
 		if (CPU_ISSET(cpu, &set)) {
 			s.thread[s.threads].cpu = cpu;

@@ -25,7 +25,7 @@ void harness_dp_open(struct saina_dp **dp, struct saina_global *g, bool kernel)
 	const struct saina_dp_opts opts = { .log = log_line, .kernel = kernel };
 
 	if (geteuid())
-		bench_die("only root may load BPF programs");
+		bench_die("needs root to load BPF programs: run it with sudo");
 	if (saina_dp_open(dp, &opts))
 		bench_die("%s", saina_dp_error(*dp));
 	g->ip = htonl(0x0abe0001);
@@ -336,7 +336,7 @@ void harness_check_shifted(struct harness *r, const struct bench_job *j)
 		if ((__u32)sums[i] !=
 		    (__u32)v + (m.count - 1u) * (__u32)(int)(((__s64)v + half) >> j->finer))
 			bench_die(
-				"job %u: round %u, element %u: %d is not a sum of shifted inputs: nothing is measured, because the figures would be wrong",
+				"job %u: round %u, element %u: %d is not a sum of shifted inputs: no figures are reported, because they would be wrong",
 				j->conf.job, j->round, i, sums[i]);
 	}
 }
@@ -358,7 +358,7 @@ void harness_check(struct harness *r, const struct bench_job *j)
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
 		if (sum.c[want[i].counter] != j->sent[want[i].branch])
 			bench_die(
-				"job %u: %llu packets were meant to be %s, %llu were: nothing is measured, because the figures would be wrong",
+				"job %u: %llu packets were meant to be %s, %llu were: no figures are reported, because they would be wrong",
 				j->conf.job, (unsigned long long)j->sent[want[i].branch],
 				saina_counter_info[want[i].counter].name,
 				(unsigned long long)sum.c[want[i].counter]);
@@ -378,5 +378,5 @@ void harness_pin_cpu(int cpu)
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
-		bench_die("CPU %d: %s", cpu, strerror(errno));
+		bench_die("cannot run on CPU %d: %s", cpu, strerror(errno));
 }

@@ -16,7 +16,7 @@
 #define WORKERS	64
 
 static const char method[] =
-	"ns per packet of the accumulate branch, medians; headers by a driver program, its own time taken off";
+	"ns per packet of the accumulate branch, medians; a driver program writes the headers, its own time is subtracted";
 
 static const unsigned int elems[SIZES] = { 64, 128, 256, 352 };
 

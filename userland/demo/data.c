@@ -125,12 +125,12 @@ static int csv_read(const char *path, struct data *all, struct err *e)
 	if (code < 0 || gzclose_r(f) != Z_OK) {
 		if (code >= 0)
 			f = NULL;
-		r = fail(e, -EIO, "%s is damaged or cut short: fetch it again", path);
+		r = fail(e, -EIO, "%s is damaged or incomplete: fetch it again", path);
 		goto out_free;
 	}
 	if (all->n < 90) {
 		data_free(all);
-		return fail(e, -EINVAL, "%s has %d examples, too few to train on", path, all->n);
+		return fail(e, -EINVAL, "%s has %d examples; at least 90 are needed", path, all->n);
 	}
 	return 0;
 

@@ -67,7 +67,7 @@ static const struct argp_option options[] = {
 	{"hidden", OPT_HIDDEN, "N,N,..", 0, "Units of the hidden layers (default 512,512)", 2},
 	{"batch", OPT_BATCH, "N", 0, "Examples a worker takes in a round (default 24)", 2},
 	{"rate", OPT_RATE, "X", 0, "Learning rate (default 0.1)", 2},
-	{"momentum", OPT_MOMENTUM, "X", 0, "0 <= X < 1 (default 0)", 2},
+	{"momentum", OPT_MOMENTUM, "X", 0, "Momentum, 0 to 0.9999 (default 0)", 2},
 	{"adam", OPT_ADAM, NULL, 0, "Adam instead of gradient descent with momentum", 2},
 	{NULL, 0, NULL, 0, "The run", 3},
 	{"workers", OPT_WORKERS, "N", 0, "Workers of the job (default 8)", 3},
@@ -78,9 +78,9 @@ static const struct argp_option options[] = {
 	 "Probability that a worker is delayed in a round, by U(0.5, 2) times base (default 0.15)",
 	 3},
 	{"stalls", OPT_STALLS, "KIND", 0,
-	 "Who is delayed: random (the default), as --delay says; exponential: every gradient, by a time "
-	 "of mean base; slow: worker 0, always by three times base; tail: every gradient, by a heavy-tailed "
-	 "time; periods: each worker in bad periods of its own", 3},
+	 "Which gradients are delayed: random (the default), as --delay says; exponential: all, by a time "
+	 "of mean base; slow: those of worker 0, by three times base; tail: all, by a heavy-tailed "
+	 "time; periods: mostly those in bad periods, of which each worker has its own", 3},
 	{"finish", OPT_FINISH, NULL, 0,
 	 "Finish each gradient, as a backward pass in PyTorch does, also if its round is over", 3},
 	{"eval", OPT_EVAL, "N", 0, "Test the model every N rounds (default 4)", 3},
@@ -92,17 +92,17 @@ static const struct argp_option options[] = {
 	{"aggregator", OPT_AGGREGATOR, "ADDRESS", 0, "Address of the aggregator", 4},
 	{"job", OPT_JOB, "ID", 0, "Job, 0 to 255 (default 0)", 4},
 	{"worker", OPT_WORKER, "ID", 0, "Which worker this is, from 0", 4},
-	{"token", OPT_TOKEN, "WORD", 0, "The job's token (default: that of SAINA_TOKEN)", 4},
+	{"token", OPT_TOKEN, "WORD", 0, "The job's token (default: $SAINA_TOKEN, or the first line of the file $SAINA_TOKEN_FILE)", 4},
 	{"token-file", OPT_TOKEN_FILE, "FILE", 0, "File whose first line is the token", 4},
 	{"linger", OPT_LINGER, "S", 0,
-	 "Wait this long at the end for workers that lag (default 30)", 4},
+	 "Seconds to wait at the end for workers that lag (default 30)", 4},
 	{NULL, 0, NULL, 0, "Simulation and report", 5},
 	{"policy", OPT_POLICY, "POLICY", 0,
 	 "Policy to simulate, or that the job has (default bsp)", 5},
 	{"net", OPT_NET, "MS", 0, "Simulated time of an all-reduce, on average (default 25)", 5},
 	{"jitter", OPT_JITTER, "X", 0,
 	 "Simulated: a gradient takes up to this share longer than base (default 0.05)", 5},
-	{"seconds", OPT_SECONDS, "S", 0, "Simulated: end then, if rounds are left", 5},
+	{"seconds", OPT_SECONDS, "S", 0, "Simulated: end after S seconds, even if rounds are left", 5},
 	{"target", OPT_TARGET, "PERCENT", 0, "Accuracy to reach (default 95)", 5},
 	{}};
 
@@ -255,14 +255,14 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 		if (a->ndirs)
 			argp_error(st, "unexpected argument '%s'", a->dirs[0]);
 		if (!o->data)
-			argp_error(st, "--data is missing: tools/get-digits fetches some");
+			argp_error(st, "--data is missing: tools/get-digits fetches digits.csv.gz and prints its path");
 		if (a->mode == MODE_WORKER && !o->aggregator)
-			argp_error(st, "--aggregator is missing (or say --simulate)");
+			argp_error(st, "--aggregator is missing: give its address, or use --simulate");
 		if (a->mode == MODE_WORKER && train_has_steps(o->policy) &&
 		    (o->momentum > 0 || o->adam))
-			argp_error(st, "--policy: %s is for plain gradient descent, without --momentum and --adam", o->policy);
+			argp_error(st, "--policy: %s cannot be combined with --momentum or --adam", o->policy);
 		if (a->mode == MODE_WORKER && o->worker >= o->workers)
-			argp_error(st, "--worker: 0 to %d, there are %d workers", o->workers - 1,
+			argp_error(st, "--worker must be from 0 to %d: there are %d workers (--workers)", o->workers - 1,
 				   o->workers);
 		break;
 	default:

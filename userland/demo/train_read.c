@@ -53,7 +53,7 @@ static int info_read(struct train_run *run, const char *dir)
 	run->params = u64(run->info, "parameters");
 	if (!run->name || !run->policy || run->workers < 1 || run->workers > TRAIN_WORKERS_MAX ||
 	    !run->rounds || !run->segments)
-		return fail("%s is not the description of a run", path);
+		return fail("%s does not describe a run", path);
 	run->round = calloc(run->rounds, sizeof(*run->round));
 	if (!run->round)
 		return fail("no memory for %u rounds", run->rounds);
@@ -96,7 +96,7 @@ static int worker_csv(struct train_run *run, const char *dir, int worker, double
 			   &us) != 12 ||
 		    r != rows || r >= run->rounds) {
 			fclose(f);
-			return fail("%s: line %u is not a round's", path, rows + 2);
+			return fail("%s: line %u does not describe a round", path, rows + 2);
 		}
 		tr = &run->round[rows++];
 		if (!r && (*begun < 0 || b < *begun))
@@ -178,7 +178,7 @@ static int accuracy_read(struct train_run *run, const char *dir, double target)
 	}
 	fclose(f);
 	if (run->final < 0)
-		return fail("%s holds no accuracy", path);
+		return fail("%s contains no accuracy", path);
 	return 0;
 }
 
@@ -236,7 +236,7 @@ static int models_compare(struct train_run *run, const char *dir)
 		p = model_read(run, dir, w);
 		if (!p || memcmp(first, p, run->params * sizeof(float))) {
 			run->identical = 0;
-			fail("the model of worker %d is not that of worker 0 (%s)", w, dir);
+			fail("the model of worker %d is missing or differs from that of worker 0 (%s)", w, dir);
 		}
 		free(p);
 	}

@@ -164,7 +164,7 @@ int train_report(const char *out, char **dirs, int n, double target)
 	if (r)
 		goto out;
 	if (json_is_true(json_object_get(run->info, "simulated")))
-		puts("simulated: what follows are no measurements");
+		puts("simulated: the following figures are not measurements");
 	table(run, n, target);
 	runs = json_array();
 	for (int i = 0; i < n; i++) {

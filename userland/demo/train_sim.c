@@ -208,7 +208,7 @@ int train_simulate(const struct train_opts *o)
 
 	r = sim_open(&s, o);
 	if (!r) {
-		printf("simulated: %zu parameters, %d for training, %d for testing, %s\n",
+		printf("simulated: %zu parameters, %d examples for training, %d for testing, %s\n",
 		       s.t.mlp.params, s.t.train.n, s.t.test.n, o->policy);
 		if (!s.pol.steps)
 			sim_rounds(&s);

@@ -27,10 +27,11 @@ int sim_open(struct sim *s, const struct train_opts *o)
 
 	if (sim_policy_parse(o->policy, o->workers, &s->pol)) {
 		fprintf(stderr,
-			"saina-train: policy '%s': write bsp, fastest:k=6[,late=drop], "
-			"timeout:10ms,kmin=4, sfcd:k0=1,sth=0.5,cth=5[,kmax=,stride=,late=], "
+			"saina-train: policy '%s' is unknown or has a value out of range (%d workers): use bsp, "
+			"fastest:k=6[,late=drop], timeout:10ms,kmin=4, "
+			"sfcd:k0=1,sth=0.5,cth=5[,kmax=,stride=,late=], "
 			"external:k0=4[,noise=8], ssp:10, asp or grouped:g=4\n",
-			o->policy);
+			o->policy, o->workers);
 		return 2;
 	}
 	if (trainer_init(&s->t, o, text, sizeof(text))) {

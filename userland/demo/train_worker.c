@@ -106,9 +106,9 @@ static int one_reduction(struct worker *w, uint32_t round, struct saina_call *ca
 	if (!r)
 		r = saina_round_done(w->s);
 	if (r)
-		return r == -EINTR ? ended(w, round) : fail(w, "all-reduce", r);
+		return r == -EINTR ? ended(w, round) : fail(w, "all-reduce failed", r);
 	if (call->round != round) {
-		fprintf(stderr, "saina-train: worker %d: got round %u for round %u\n", w->o->worker,
+		fprintf(stderr, "saina-train: worker %d: the all-reduce returned round %u instead of round %u\n", w->o->worker,
 			call->round, round);
 		return -EPROTO;
 	}
@@ -123,7 +123,7 @@ static int one_step(struct worker *w, uint32_t round, struct saina_call *call)
 	int r = train_steps_exchange(&w->steps, w->s, &w->t, &step);
 
 	if (r)
-		return r == -EINTR ? ended(w, round) : fail(w, "step", r);
+		return r == -EINTR ? ended(w, round) : fail(w, "step failed", r);
 	call->rounds_behind = step.staleness;
 	call->segments = w->info.segments;
 	call->time_us = step.wait_us;
@@ -140,7 +140,7 @@ static int one_round(struct worker *w, uint32_t round)
 
 	r = compute(w, round, &loss);
 	if (r < 0)
-		return fail(w, "is the round decided", r);
+		return fail(w, "cannot ask whether the round is decided", r);
 	if (!r)
 		memset(w->t.g, 0, w->t.mlp.params * sizeof(*w->t.g));
 	r = w->steps.first ? one_step(w, round, &call) : one_reduction(w, round, &call);
@@ -230,7 +230,7 @@ static int record(struct worker *w, double seconds)
 		goto bad;
 	r = saina_get_stats(w->s, &st);
 	if (r)
-		return fail(w, "statistics", r);
+		return fail(w, "cannot read the statistics", r);
 	snprintf(crc, sizeof(crc), "%08x", trainer_crc(&w->t));
 	j = json_pack("{s:i, s:i, s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
 		      "s:I, s:b}",
@@ -280,8 +280,8 @@ static int join(struct worker *w)
 		return fail(w, "cannot ask about the job", r);
 	if (w->info.round) {
 		fprintf(stderr,
-			"saina-train: worker %d: the job is at round %u already, and this worker "
-			"has only the first model; delete the job and add it again\n",
+			"saina-train: worker %d: the job is already at round %u, but this worker "
+			"has only the initial model; delete the job and add it again\n",
 			o->worker, w->info.round);
 		return -ESTALE;
 	}

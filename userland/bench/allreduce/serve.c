@@ -125,7 +125,7 @@ static void command_handle(char *line)
 	else if (!strcmp(line, "rest\n"))
 		rest(), reply_send(NULL, NULL, 0);
 	else
-		reply_send("the command is unknown, or not possible now", NULL, 0);
+		reply_send("unknown command, or the command is not possible now", NULL, 0);
 }
 
 int serve(const struct contender *c, const char *socket_path, int rank, int ranks)
