@@ -223,7 +223,7 @@ def case_refuse(w):
     refused("more than the job has", saina.Error, f"the job has {ELEMENTS}",
             lambda: w.allreduce(make(f(ELEMENTS * 2, numpy.int32))))
     refused("a mean of int32", saina.Error, "would not be exact", lambda: w.allreduce(make(f(5, numpy.int32)), "mean"))
-    refused("another operation", ValueError, "neither", lambda: w.start(make(f(5, numpy.int32)), "max"))
+    refused("another operation", ValueError, "allowed are", lambda: w.start(make(f(5, numpy.int32)), "max"))
     refused("to close a round in which nothing was reduced", saina.Error, "nothing was reduced", w.round_done)
     if not TORCH:
         x = f(5, numpy.int32)

@@ -280,7 +280,7 @@ def case_ddp_fails():
 
 def case_policy():
     """A policy that does not wait for all."""
-    fails("policy: a job that does not wait for all", "saina policy set JOB bsp", init)
+    fails("policy: a job that does not wait for all", "policy bsp')", init)
 
 
 def case_policy_timeout():

@@ -121,7 +121,7 @@ def case_open():
             peer_state.fetch(state._server.where, secret)
         except peer_state.Unavailable as e:
             refused.append(str(e))
-    point(refused == ["the token is another one"] * 2, "open: whoever is not of the process group is refused", str(refused))
+    point(refused == ["wrong token, or wrong secret of the process group"] * 2, "open: whoever is not of the process group is refused", str(refused))
     dist.barrier()
     state.close()
     # As with a process group of its own for each rank.

@@ -62,7 +62,7 @@ def case_copy():
         except Exception as e:
             point(False, "copy: torch.save() and torch.load() of a hooked model", f"{type(e).__name__}: {e}")
             return
-        fails("copy: the worker of a State that was loaded", "not yet (ENOTCONN)", lambda: loaded.worker)
+        fails("copy: the worker of a State that was loaded", "has not joined the job yet", lambda: loaded.worker)
         fails("copy: a State that was loaded, while the one that was saved is in the job",
               "one State for each model", lambda: loaded.broadcast(net(0, 50)))
         train(ddp, 3)
@@ -292,14 +292,16 @@ def case_mistakes():
     """What does not take part in a round."""
     ddp = DDP(net(0, 50))
     opt = torch.optim.SGD(ddp.parameters(), lr=0.05)
-    fails("mistakes: State(optimizer, model)", "the first is the DistributedDataParallel, not SGD", lambda: new_state(BSP, model=opt, optimizer=ddp))
+    fails("mistakes: State(optimizer, model)", "the first is the model (DistributedDataParallel), not SGD",
+          lambda: new_state(BSP, model=opt, optimizer=ddp))
     fails("mistakes: extra=scheduler", "extra=[scheduler]", lambda: new_state(BSP, extra=torch.optim.lr_scheduler.StepLR(opt, 3)))
     state = new_state(BSP)
     fails("mistakes: register() of a module", "not Sequential", lambda: state.register(ddp.module))
-    fails("mistakes: the model's state_dict()", "State.state_dict(), not OrderedDict of", lambda: state.load_state_dict(ddp.state_dict()))
+    fails("mistakes: the model's state_dict()", "State.state_dict(), {\"rounds\": N}, not this OrderedDict",
+          lambda: state.load_state_dict(ddp.state_dict()))
     without = DDP(net(0, 50))
     without.register_comm_hook(None, saina.torch.allreduce_hook)
-    fails("mistakes: the hook without a State", "register_comm_hook(State(..), allreduce_hook), not NoneType", lambda: loss_of(without, 0).backward())
+    fails("mistakes: the hook without a State", "takes a saina.torch.State, not NoneType", lambda: loss_of(without, 0).backward())
     fails("mistakes: step=optimizer.step()", "without parentheses", lambda: state.steps(3, step=opt.step()))
     for what, accumulate in (("", 1), (", with accumulate=3", 3)):
         fails(f"mistakes: the hook is not registered{what}", f"{accumulate} batches of steps() had no backward",
@@ -390,7 +392,7 @@ def case_left_raises():
             # "since round N", or "and took part in no round" if fastest-k never counted it
             text = "rank 2 has left the job, or is dead"
             if raises:
-                point(any(text in e and "of 4 ranks 3 would go on" in e for e, _ in errors), f"{what}: backward raises a sentence", str(errors))
+                point(any(text in e and "3 of 4 ranks remain" in e for e, _ in errors), f"{what}: backward raises a sentence", str(errors))
                 fails(f"{what}, and every later one", text, lambda: saina.torch.allreduce_hook(state, None)) if error else None
             else:
                 point(any(named(lines, text) for _, lines in errors) and not any(e for e, _ in errors), f"{what}: the others go on", str(errors))
@@ -399,7 +401,7 @@ def case_left_raises():
     try:
         new_state(BSP, on_dead="ignore")
     except ValueError as e:
-        point('"raise" nor "continue"' in str(e), 'on_dead="ignore" is refused with a sentence', str(e))
+        point('allowed are None, "raise" and "continue"' in str(e), 'on_dead="ignore" is refused with a sentence', str(e))
 
 
 def case_left_behind():
@@ -478,7 +480,7 @@ def case_differ():
         with torch.no_grad():
             if RANK >= 2:
                 ddp.module[0].bias += 1
-        fails("differ: two and two", "ranks 0, 1, 2, 3 have other parameters than one another before step 2",
+        fails("differ: two and two", "ranks 0, 1, 2, 3 have different parameters before step 2",
               lambda: train(ddp, 3))
 
 
@@ -493,10 +495,10 @@ def case_alone():
         until(lambda: all(os.path.exists(f"{OUT}/alone-{r}") for r in (0, 1, 3)))
     else:
         fails("alone: a rank that computes no more ends the backward of the others",
-              "round 3 has waited 20 s for rank 2, which was in round 2 last", lambda: step(ddp))
-        point(named(said, "round 3 waits for rank 2, which was in round 2 last"),
+              "round 3 has waited 20 s for rank 2, which last took part in round 2", lambda: step(ddp))
+        point(named(said, "round 3 waits for rank 2, which last took part in round 2"),
               "alone: it is named before, in the log", str(said))
-        fails("alone: and every later one", "for rank 2, which was in round 2 last", lambda: saina.torch.allreduce_hook(state, None))
+        fails("alone: and every later one", "for rank 2, which last took part in round 2", lambda: saina.torch.allreduce_hook(state, None))
         with open(f"{OUT}/alone-{RANK}", "w", encoding="ascii"):
             pass
     dist.barrier()

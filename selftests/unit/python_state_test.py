@@ -72,7 +72,7 @@ def unreadable(data):
 
 
 def refused(data):
-    return unreadable(data).startswith("ValueError: a state that cannot be read")
+    return unreadable(data).startswith("ValueError: its state cannot be read")
 
 
 def body(text, elements=b""):
@@ -116,7 +116,7 @@ def malformed():
             data = bytearray(good)
             data[at] ^= mask
             said = unreadable(bytes(data))
-            if said and not said.startswith("ValueError: a state that cannot be read"):
+            if said and not said.startswith("ValueError: its state cannot be read"):
                 other.append((at, mask, said))
     point(not other, "a corrupted byte gives other numbers or ValueError, no other error", other[:3])
     bodies = {"an unknown tag": ["q", 1], "a type that is not one": ["x", "zeros", [1], 4], "a hidden name of torch": ["x", "__dict__", [1], 4],
@@ -180,12 +180,12 @@ def handshake():
     with serving("s3cret") as (where, served):
         found = fetch(where, "s3cret")
         point(same(found, {"weight": torch.arange(4.0), "rounds": 7}) and len(served) == 1, "who has the token gets the state", found)
-        point(all("the token is another one" in unavailable(where, t) for t in ("other", "", "s3cret ")) and len(served) == 1,
+        point(all("wrong token" in unavailable(where, t) for t in ("other", "", "s3cret ")) and len(served) == 1,
               "who has another token, or none, is refused, and no state is made for it", served)
         nonce = get(where, "/nonce")[1].decode()
         path = f"/state?nonce={nonce}&mine=c&mac=" + mac("s3cret", b"state", nonce.encode(), b"c")
         first, second = get(where, path), get(where, path)
-        point(first[0] == 200 and second == (403, b"the token is another one") and len(served) == 2,
+        point(first[0] == 200 and second == (403, b"wrong token, or wrong secret of the process group") and len(served) == 2,
               "a request that is sent again is refused: a nonce is good for one", (first[0], second))
         nonce = get(where, "/nonce")[1].decode()
         answers = [get(where, f"/state?nonce={nonce}&mine=c&mac=" + mac("other", b"state", nonce.encode(), b"c"))[0],
@@ -341,7 +341,7 @@ def peers_that_fail():
     point(isinstance(taken, Unfit) and str(taken).count("weight of the model") == 2 and seen == ["theirs"] * 2,
           "if no peer's model fits, that is another error", taken)
     point("none is known" in str(take([])[0]), "without peers there is a sentence, too", take([])[0])
-    states = [{"model": "ours"}, Unavailable("it was at no step boundary"), Unavailable("it was at no step boundary")]
+    states = [{"model": "ours"}, Unavailable("it reached no step boundary within 40 s"), Unavailable("it reached no step boundary within 40 s")]
 
     def later():
         state = states.pop()

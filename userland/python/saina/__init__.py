@@ -5,7 +5,7 @@
 
     with saina.join("10.190.0.1", job=0) as worker:
         gradient = numpy.zeros(1000, numpy.float32)
-        call = worker.allreduce(gradient)       # in place: the mean over who was counted
+        call = worker.allreduce(gradient)       # in place: the mean over the workers that were counted
         print(call.count_min, "workers were counted")
 
 numpy arrays and torch tensors are reduced in place, without a copy.  PyTorch's

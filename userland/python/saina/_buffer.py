@@ -32,8 +32,8 @@ def with_data(x: Any) -> Any:
         raise ValueError("this tensor has no data (its device is meta)")
     layout = str(x.layout)[6:]
     if layout != "strided":
-        raise ValueError(f"this tensor is not dense (its layout is {layout}): .to_dense() makes one that is; of gradients, "
-                         "sparse=False of the layer (torch.nn.Embedding, EmbeddingBag)")
+        raise ValueError(f"this tensor is not dense (its layout is {layout}): .to_dense() makes a dense copy; for gradients "
+                         "make the layer with sparse=False (torch.nn.Embedding, EmbeddingBag)")
     return x
 
 
@@ -49,7 +49,7 @@ def _of_array(x: numpy.ndarray) -> Buffer:
     if not x.flags.c_contiguous:
         raise ValueError("this array is not contiguous (numpy.ascontiguousarray() makes a copy that is)")
     if not x.flags.writeable:
-        raise ValueError("this array is read-only, and the result is to be put in it")
+        raise ValueError("this array is read-only, and saina must write the result to it")
     if not x.size:
         raise ValueError("this array is empty: there is nothing to reduce")
     return Buffer(ffi.from_buffer("char[]", x, require_writable=True), x.size, kind, x, None)
@@ -106,7 +106,7 @@ def content(x: Any) -> Tuple[bytes, Callable[[bytes], Any]]:
     if x.dtype.hasobject:
         raise TypeError("this array is of Python objects: their bytes mean nothing in another process")
     if not x.flags.writeable:
-        raise ValueError("this array is read-only, and what the root has is to be put in it")
+        raise ValueError("this array is read-only, and broadcast() must write the root's values to it")
 
     def put_array(data: bytes) -> None:
         x[...] = numpy.frombuffer(data, x.dtype).reshape(x.shape)

@@ -14,7 +14,8 @@ _NAME = os.environ.get("SAINA_LIBRARY") or (_OWN if os.path.exists(_OWN) else "l
 try:
     lib = ffi.dlopen(_NAME)
 except OSError as e:
-    raise ImportError(f"saina: {e}; `make install' installs it, SAINA_LIBRARY names another") from e
+    raise ImportError(f"saina cannot load libsaina: {e}.  Install it (`make install', or the package libsaina0), "
+                      "or set SAINA_LIBRARY to its path") from e
 
 
 class Error(OSError):

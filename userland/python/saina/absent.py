@@ -9,7 +9,7 @@ import time
 from typing import Any, Callable, List, Optional
 
 from ._lib import Error
-from .preamble import Preamble
+from .preamble import Preamble, rank_list
 from .worker import Call, Request, Worker
 
 #: Seconds of waiting after which a rank reports the ones that its round waits for.
@@ -18,10 +18,6 @@ _REPORT_S = 12
 _POLL_S = 0.2
 #: Seconds after which a rank knows who lives: some heartbeats.
 _KNOWN_S = 1.0
-
-
-def _ranks(ranks: List[int]) -> str:
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
 
 
 class Absent:
@@ -41,11 +37,11 @@ class Absent:
 
     def last(self, ranks: List[int]) -> str:
         """Text: the last round of @ranks."""
-        seen = sorted({self.preamble.seen[w] for w in ranks})
-        if len(seen) > 1:
-            return f"were in rounds {', '.join(map(str, seen))} last" if seen[0] >= 0 else "take no part"
-        verb = "were" if len(ranks) > 1 else "was"
-        return f"{verb} in round {seen[0]} last" if seen[0] >= 0 else f"{verb} in no round"
+        seen = {self.preamble.seen[w] for w in ranks}
+        rounds = sorted(seen - {-1})
+        if not rounds:
+            return "took part in no round"
+        return f"last took part in round{'s' if len(rounds) > 1 else ''} {', '.join(map(str, rounds))}" + (", or in none" if -1 in seen else "")
 
     def check(self, call: Call, counted: List[int]) -> None:
         """@call: of a round that is finished, with the ranks @counted: reports changes.  Raises Error (ECONNABORTED) if
@@ -70,7 +66,7 @@ class Absent:
                 # With a coded policy another rank may always be counted for it.
                 if not info.parts and call.round - since > 2 * self._ring:
                     self._named.add(w)
-                    self.log(f"rank {w} has been in no round since {since}: it stopped computing, or is always too slow to be counted")
+                    self.log(f"rank {w} has been in no round since round {since}: it stopped computing, or is always too slow to be counted")
             if dead:
                 self._named.update(dead)
                 self._report_dead(dead, bin(info.active).count("1"), waits_for_all)
@@ -80,10 +76,10 @@ class Absent:
     def _report_dead(self, dead: List[int], alive: int, waits_for_all: bool) -> None:
         seen = max(self.preamble.seen[w] for w in dead)
         since = f"since round {seen + 1}" if seen >= 0 else "and took part in no round"
-        text = f"{_ranks(dead)} {'have' if len(dead) > 1 else 'has'} left the job, or {'are' if len(dead) > 1 else 'is'} dead, {since}"
+        text = f"{rank_list(dead)} {'have' if len(dead) > 1 else 'has'} left the job, or {'are' if len(dead) > 1 else 'is'} dead, {since}"
         if self._on_dead == "raise" or (self._on_dead is None and waits_for_all):
-            raise Error(errno.ECONNABORTED, f"{text}: of {self.workers} ranks {alive} would go on, with the mean over them; "
-                                            'State(on_dead="continue") lets them')
+            raise Error(errno.ECONNABORTED, f"{text}.  {alive} of {self.workers} ranks remain: with "
+                                            'State(on_dead="continue") they would go on, and the gradients would be the mean over them')
         self.log(f"{text}: {alive} of {self.workers} ranks go on, and the gradients are the mean over them")
 
     def wait(self, round: int, meanwhile: Callable[[], Any] = lambda: None) -> "_Wait":
@@ -113,10 +109,10 @@ class _Wait:
             if 0 <= self._absent.timeout <= waited:
                 raise Error(errno.ETIMEDOUT, f"round {self._round} has waited {waited:.0f} s for {self._missing()}.  All ranks must run "
                                              "backward equally often (DistributedDataParallel.join() helps where they have "
-                                             "unequal data); State(round_timeout=..) waits longer")
+                                             "unequal data).  State(round_timeout=..) sets the limit")
         return request.wait()
 
     def _missing(self) -> str:
         a, info = self._absent, self._absent.worker.info()
         absent = [w for w in range(a.workers) if info.missing >> w & 1]
-        return f"{_ranks(absent)}, which {a.last(absent)}" if absent else "other ranks (`saina job show' on the switch names them)"
+        return f"{rank_list(absent)}, which {a.last(absent)}" if absent else "other ranks (`saina job show' on the bridge's host names them)"

@@ -5,10 +5,10 @@
     torch.distributed.init_process_group("saina")       # where the aggregator is: SAINA_AGGREGATOR
     torch.distributed.all_reduce(tensor)
 
-By the aggregator go SUM and AVG of float32, bfloat16 and float16 (as float32), and SUM of int32; other operations and
-types, and other collectives, by Gloo.  The job must have as many workers as there are ranks, and a policy that waits
-for all of them (bsp).  One group of a process has the job: the first one; all-reduces of others, new_group()'s, go by
-Gloo.
+By the aggregator go SUM and AVG of float32, bfloat16 and float16 (as float32), and, in jobs of int32, SUM of int32; other
+operations and types, and other collectives, by Gloo.  In jobs of float32 and bfloat16 tensors of up to one segment go by
+Gloo, too.  The job must have as many workers as there are ranks, and a policy that waits for all of them (bsp).  One group
+of a process has the job: the first one; all-reduces of others, new_group()'s, go by Gloo.
 
     saina.torch.all_reduce(tensor)
 
@@ -86,7 +86,7 @@ class Work(_c10d.Work):     # type: ignore[misc]
         return self._tensors
 
     def get_future(self) -> torch.futures.Future:
-        """Its value are the tensors.  Those who wait for it in C++ get the error of a sum that failed."""
+        """A future whose value is the list of tensors.  C++ code that waits for it gets the error of a sum that failed, too."""
         self._group._unclaimed.pop(self, None)
         if not self._future:
             begun: torch.futures.Future = torch.futures.Future()
@@ -104,8 +104,8 @@ def _on_host(tensor: torch.Tensor) -> torch.Tensor:
     """@tensor, detached, or its copy on the host.  TypeError or ValueError if it can have none."""
     tensor = with_data(tensor)
     if tensor.device.type not in ("cpu", "cuda"):
-        raise TypeError(f"this tensor is on {tensor.device}: saina reduces tensors of the host, and stages those of cuda; "
-                        ".cpu() makes one of the host")
+        raise TypeError(f"this tensor is on {tensor.device}: saina reduces tensors on cpu and cuda; .cpu() "
+                        "makes a copy on cpu")
     tensor = tensor.detach()
     if tensor.device.type == "cpu":
         return tensor
@@ -302,7 +302,7 @@ def _failed(store: Any) -> str:
         # add(key, 0) returns 0 for a key that does not exist.
         return store.get("saina/why").decode() if store.add("saina/failed", 0) else ""
     except RuntimeError as e:
-        return f"the rank that has the process group's store has ended ({e})"
+        return f"the rank that hosts the process group's store has ended ({e})"
 
 
 def _group(store: Any, others: Any, rank: int, size: int, timeout: datetime.timedelta) -> ProcessGroup:
@@ -328,7 +328,7 @@ def _create(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> Pr
     if present and present.close.alive:
         if dist.is_initialized():
             if rank == 0:
-                _note(f"another process group, of {size} ranks: its all-reduces go by Gloo (the job is the first group's)")
+                _note(f"the all-reduces of another process group, of {size} ranks, go by Gloo: only the first group uses the job")
             return ProcessGroup(gloo, rank, size, None)
         # The default group was destroyed, and something still refers to it.
         present.close()
@@ -365,7 +365,7 @@ def _group_beside(group: Any) -> ProcessGroup:
 def all_reduce(tensor: torch.Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Optional[Work]:
     """As torch.distributed.all_reduce(), by the aggregator, whatever the backend of the default process group is.
 
-    The first call joins the job; all ranks must make it.  What the aggregator does not reduce (see above), and what is
+    The first call joins the job; all ranks must make it.  What the aggregator does not reduce (see help(saina.c10d)), and what is
     of another @group, goes by the process group.
     Returns the Work if @async_op.  Raises Error or SumError, at all ranks; TypeError or ValueError.
     """

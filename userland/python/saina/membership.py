@@ -14,7 +14,7 @@ import torch
 from ._lib import Error
 from .worker import Info, environment
 
-ONE_EACH = "one State for each model, and a job for each State, which State(job=..) names"
+ONE_EACH = "use one State for each model, and one job for each State (State(job=..))"
 
 
 class Membership(NamedTuple):
@@ -60,8 +60,8 @@ def register(state: Any, membership: Membership) -> None:
                 _members[state] = membership
                 return
         if last:
-            raise Error(errno.EBUSY, f"this process takes part in job {membership.job} already, by another State: {ONE_EACH}; or "
-                                     "close() the other one")
+            raise Error(errno.EBUSY, f"this process takes part in job {membership.job} already, by another State: {ONE_EACH}, or "
+                                     "close() the other State first")
         gc.collect()        # the other one may be unreachable
 
 

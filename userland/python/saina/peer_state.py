@@ -119,7 +119,7 @@ class Server:
                 nonces.pop(nonce, None)     # each is good for one request
                 if url.path != "/state" or not known or not _equal(
                         q.get("mac", ""), _mac(secret, b"state", nonce.encode(), mine.encode())):
-                    return self._answer(403, b"the token is another one")
+                    return self._answer(403, b"wrong token, or wrong secret of the process group")
                 try:
                     body = encode(snapshot())
                 except (Unavailable, TypeError) as e:
@@ -166,10 +166,10 @@ def fetch(where: Tuple[str, int], secret: str) -> Dict[str, Any]:
         if answer.status != 200:
             raise Unavailable(body[:200].decode(errors="replace"))
         if not _equal(answer.getheader(_MAC, ""), _mac(secret, b"body", mine.encode(), body)):
-            raise Unavailable("its answer was not made with the job's token")
+            raise Unavailable("its answer was not made with the job's token, or the process group's secret")
         found = decode(body)
         if not isinstance(found, dict):
-            raise ValueError("a state that is no dictionary")
+            raise ValueError("its state is not a dictionary")
         return found
     except socket.timeout as e:
         raise Silent(f"it has not answered for {connection.timeout:g} s") from e

@@ -71,6 +71,11 @@ class Stragglers(List[Straggler]):
         return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in rows)
 
 
+def rank_list(ranks: List[int]) -> str:
+    """Text: "rank 1", "ranks 1, 2"."""
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+
+
 class Preamble:
     """numel: its elements, in whole segments.  @log: called with lines for the user."""
 
@@ -116,8 +121,8 @@ class Preamble:
         differ, Error (EILSEQ) if this rank's parameters differ from those of the others, Error (EOPNOTSUPP) if it was a step."""
         if not call.mask_any:
             raise Error(errno.EOPNOTSUPP, "the job's policy has steps (ssp, asp, grouped), after which the models of the ranks differ; "
-                                          "DistributedDataParallel needs equal ones, so a policy with rounds (`saina job set JOB policy "
-                                          "bsp'), or training without it (worker.allreduce())")
+                                          "DistributedDataParallel needs equal models.  Set a policy with rounds (`saina job set JOB policy "
+                                          "bsp'), or train without DistributedDataParallel (worker.allreduce())")
         data = self._elements.astype(numpy.uint8).tobytes()
         counted = [w for w in range(self._workers) if call.mask_all >> w & 1]
         notices = {w: Notice(*_NOTICE.unpack_from(data, w * _NOTICE.size)) for w in counted}
@@ -142,12 +147,14 @@ class Preamble:
         notices = {**notices, self._me: self._sent}
         steps = collections.Counter(n.rounds for n in notices.values()).most_common()
         if len(steps) > 1:
-            others = [w for w, n in notices.items() if n.rounds != steps[0][0]]
+            others = sorted(w for w, n in notices.items() if n.rounds != steps[0][0])
             if self._me in others or steps[0][1] == steps[1][1]:
                 raise Error(errno.EILSEQ, f"this rank ({self._me}) has a model of {self._sent.rounds} steps in round {round}, and "
                                           f"{', '.join(f'rank {w} one of {n.rounds}' for w, n in sorted(notices.items()) if w != self._me)}: "
-                                          "State(model, optimizer) fetches the model of the others when it joins")
-            self._log(f"rank {', '.join(map(str, others))} has a model of another number of steps, and ends with an error")
+                                          "load the same checkpoint on all ranks.  A rank that joins late needs State(model, optimizer), which "
+                                          "fetches the model of the others")
+            have, end = ("have models", "end") if len(others) > 1 else ("has a model", "ends")
+            self._log(f"{rank_list(others)} {have} of another number of steps, and {end} with an error")
             return
         checksums = {w: (n.rounds, n.checksum) for w, n in notices.items() if n.checksum}
         votes = collections.Counter(checksums.values()).most_common()
@@ -157,19 +164,18 @@ class Preamble:
         differ = sorted(checksums if tie else (w for w, v in checksums.items() if v != votes[0][0]))
         step = self._sent.rounds
         if tie or self._me in differ:
-            who = f"ranks {', '.join(map(str, differ))} have" if tie else f"this rank ({self._me}) has"
-            raise Error(errno.EILSEQ, f"{who} other parameters than {'one another' if tie else 'the other ranks'} before step {step} "
-                                      f"(round {round}): something changes the model outside step(), the ranks began with "
-                                      "different models, or step() does not do the same on every rank")
-        self._log(f"rank {', '.join(map(str, differ))} has other parameters than the other ranks before step {step} "
-                  f"(round {round}), and ends with an error")
+            what = f"{rank_list(differ)} have different parameters" if tie else f"this rank ({self._me}) has other parameters than the other ranks"
+            raise Error(errno.EILSEQ, f"{what} before step {step} (round {round}): something changes the model outside step(), the ranks "
+                                      "began with different models, or step() does not do the same on every rank")
+        have, end = ("have", "end") if len(differ) > 1 else ("has", "ends")
+        self._log(f"{rank_list(differ)} {have} other parameters than the other ranks before step {step} (round {round}), and {end} with an error")
 
     def _raise_mismatch(self, counted: List[int], others: List[int]) -> None:
         if len(others) > len(counted) / 2:
-            who = f"this rank ({self._me})"
+            who = f"this rank ({self._me}) is"
         else:
-            who = "rank " + ", ".join(map(str, others))
-        raise Error(errno.EPROTO, f"{who} is about to reduce other buckets than the others: the models differ, or "
+            who = f"{rank_list(others)} {'are' if len(others) > 1 else 'is'}"
+        raise Error(errno.EPROTO, f"{who} about to reduce other buckets than the others: the models differ, or "
                                   "the buckets' sizes or order (bucket_cap_mb and all options of "
                                   "DistributedDataParallel must be the same)")
 

@@ -18,7 +18,8 @@ from .preamble import JOINING, Notice, Preamble
 from .transfer import REST_S, Transfer
 from .worker import Call, Worker, environment
 
-_NO_SECRET = "the ranks have neither a token nor a process group in common: `saina job set JOB token TOKEN', and SAINA_TOKEN"
+_NO_SECRET = ("the ranks have neither a token nor a process group in common: set a token by `saina job set JOB token TOKEN', and on all ranks "
+              "SAINA_TOKEN")
 
 
 class Recovery:
@@ -156,9 +157,9 @@ class Recovery:
 
         def use(state: Dict[str, Any]) -> None:
             if not {"round", "rounds", "layout", "objects"} <= set(state):
-                raise ValueError("a state of another version of saina")
+                raise ValueError("its state is of another version of saina")
             if state["round"] < round:
-                raise Unavailable(f"it is in round {state['round']} itself")
+                raise Unavailable(f"it is only in round {state['round']}")
             self._transfer.load(state)
             found.update(state)
         try:
@@ -170,7 +171,7 @@ class Recovery:
                                                "model, optimizer and extra")
             raise self._failed from e
         except Unavailable as e:
-            self._failed = Error(errno.ESTALE, f"this rank ({me}) {why}, and no other rank gave it its model: {e}.  Restart this rank; if no other "
+            self._failed = Error(errno.ESTALE, f"this rank ({me}) {why}, and got the model from no other rank: {e}.  Restart this rank; if no other "
                                                "rank has a model either, restart all from a checkpoint")
             raise self._failed from e
         self._log(f"rank {me} {why}: it has the model of rank {w} now, of {found['rounds']} steps (round {found['round']})")

@@ -33,7 +33,8 @@ def encode(value: Any) -> bytes:
             return ["v", x.item()]
         if isinstance(x, (int, float)):
             return ["v", float(x) if isinstance(x, float) else int(x)]
-        raise TypeError(f"a state with a {type(x).__name__} cannot be transferred")
+        raise TypeError(f"its state has a {type(x).__name__}, which cannot be transferred (dictionaries, lists, tuples, tensors, numbers, "
+                        "strings and None can)")
 
     text = json.dumps(walk(value)).encode()
     return b"".join([len(text).to_bytes(8, "little"), text, *parts])
@@ -63,4 +64,4 @@ def decode(data: bytes) -> Any:
     try:
         return walk(json.loads(data[8:at]))
     except (IndexError, TypeError, KeyError, AttributeError, RuntimeError, ValueError, RecursionError) as e:
-        raise ValueError(f"a state that cannot be read: {e}") from e
+        raise ValueError(f"its state cannot be read: {e}") from e

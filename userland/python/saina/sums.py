@@ -123,7 +123,9 @@ class _Round:
             if len(others) > self.ranks / 2:
                 who = f"this rank ({self.rank}) reduces another tensor than the others"
             else:
-                who = f"rank {', '.join(map(str, others))} reduces another tensor than this rank ({self.rank})"
+                several = len(others) > 1
+                who = f"rank{'s' if several else ''} {', '.join(map(str, others))} reduce{'' if several else 's'} another tensor than " \
+                    f"this rank ({self.rank})"
             raise SumError(f"{who}, or skipped an all-reduce: all ranks must call all_reduce for tensors of the same sizes "
                            "and types, with the same operations, in the same order")
 
@@ -133,13 +135,14 @@ class _Round:
             return
         if not call.mask_any:
             raise SumError("the job's policy has steps (ssp, asp, grouped): all_reduce is the sum of a round over all ranks, for "
-                           "which the policy must wait (saina policy set JOB bsp)")
+                           "which the policy must wait (`saina job set JOB policy bsp')")
         who = f"rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
         if call.degraded_segments:
-            raise SumError(f"{who} left the job, or died: round {call.round} has no sum over all {self.ranks} ranks")
+            raise SumError(f"{who} left the job, or died, or came after the policy's time-out: round {call.round} has no sum over all "
+                           f"{self.ranks} ranks")
         raise SumError(f"round {call.round} was decided without {who}: all_reduce is the sum over all ranks, for which "
-                       "the job's policy must wait (saina policy set JOB bsp).  For policies that do not wait there is "
-                       "the hook saina.torch.allreduce_hook")
+                       "the job's policy must wait (`saina job set JOB policy bsp').  For policies that do not wait use the "
+                       "hook saina.torch.allreduce_hook")
 
     def _small_take(self) -> None:
         n = self._part.numel()
@@ -160,8 +163,8 @@ class Sums:
     def __init__(self, worker: Worker, timeout: float):
         info = worker.info()
         if info.type == 4:
-            raise Error(errno.EOPNOTSUPP, f"job {info.job} is of int16, and adds what it rounds off to the next tensor, as is right "
-                                          "for gradients (saina.torch.allreduce_hook): all_reduce needs a job of int32")
+            raise Error(errno.EOPNOTSUPP, f"job {info.job} is of int16, and adds what it rounds off to the next tensor, which is right for "
+                                          "gradients only (saina.torch.allreduce_hook): all_reduce needs a job of int32, float32 or bfloat16")
         self._worker, self._timeout, self._pid = worker, timeout, os.getpid()
         self.job, self.rank, self.ranks = info.job, info.worker, info.workers
         self.payload = info.payload
@@ -183,8 +186,8 @@ class Sums:
         self._closing = False
         self._thread: Optional[threading.Thread] = None
         if self._capacity <= 0:
-            raise Error(errno.EMSGSIZE, f"job {info.job} has {info.elements} elements, and all-reduces need at least two segments: "
-                                        f"saina job add .. elements {2 * info.payload}, or more")
+            raise Error(errno.EMSGSIZE, f"job {info.job} has {info.elements} elements, which is too few for all-reduces of {self.ranks} ranks: "
+                                        f"make a job with `elements {(whole + 1) * info.payload}' or more")
 
     def count(self) -> int:
         """The number of the next all-reduce; each rank must count the same ones."""
@@ -227,15 +230,16 @@ class Sums:
             self._worker.round_done()
             info = self._worker.info()
         except Error as e:
-            raise SumError(f"all_reduce needs a policy that waits for all ranks (saina policy set JOB bsp): {e}") from None
+            raise SumError(f"the round that checks the job's policy failed: {e}.  all_reduce needs a policy that waits for all ranks (`saina job set "
+                           f"{self.job} policy bsp')") from None
         if info.timeout_ms:
             rule = f"decides a round after {info.timeout_ms} ms without the ranks that are late"
         elif call.k < self.ranks or info.parts:
             rule = f"waits for {call.k} of {self.ranks} ranks"
         else:
             return
-        raise SumError(f"the policy of job {self.job} {rule}, and all_reduce is the sum over all: saina policy set JOB bsp.  "
-                       "For this policy there is the hook saina.torch.allreduce_hook")
+        raise SumError(f"the policy of job {self.job} {rule}, and all_reduce is the sum over all: set another one (`saina job set "
+                       f"{self.job} policy bsp'), or use the hook saina.torch.allreduce_hook")
 
     def close(self) -> None:
         """Leaves the job.  What is not over fails."""
@@ -310,5 +314,5 @@ class Sums:
             waited = time.monotonic() - since
             if waited >= self._timeout:
                 raise SumError(f"round {self._worker.info().round} has waited {waited:.0f} s for other ranks, which is the time-out of the "
-                               "process group (`saina job show' on the switch names them)")
+                               "process group (`saina job show' on the bridge's host names them)")
         return request.wait()

@@ -60,17 +60,18 @@ class State(Recovery):
         and serves to others: the DistributedDataParallel, its optimizer, and other objects with state_dict() and
         load_state_dict() (scheduler, GradScaler, averages).  All ranks name the same.  Without @model such a rank ends
         with an error.
-    @aggregator, @job, @worker, @token, @token_file, @timeout, @log: as of saina.join().
+    @aggregator, @job, @worker, @token, @token_file, @join_timeout, @timeout, @log: as of saina.join().
     @start_timeout: seconds to wait for the other ranks when this one joins.
     @round_timeout: seconds that a round may wait for other ranks, as the process group's timeout; -1: no limit.
     @on_dead: when another rank has left or is dead: "raise": backward raises Error (ECONNABORTED), which names it;
         "continue": a line to @log, and the gradients are the mean over the others; None: raise if rounds wait for all
         ranks (policy bsp), else continue.
 
-    The job is joined when the sizes of the gradients are known: in the first backward, or by broadcast().  It must
-    have as many workers as there are ranks.  Each model needs its own State, and each State its own job.
+    The job is joined when the sizes of the gradients are known: with @model before the first forward in training mode, else
+    in the first backward; or by broadcast().  It must have as many workers as there are ranks.  Each model needs its own
+    State, and each State its own job.
 
-    Copies (copy.deepcopy(), pickle, torch.save()) have not joined.  A pickle has no token, log and worker: these
+    Copies (copy.deepcopy(), pickle, torch.save()) have not joined.  A pickle has no token, log or worker: these
     belong to the process.
     """
 
@@ -81,9 +82,9 @@ class State(Recovery):
                  start_timeout: float = 300, timeout: float = 60, round_timeout: float = 1800,
                  on_dead: Optional[str] = None, log: Optional[Callable[[str], Any]] = None):
         if on_dead not in (None, "raise", "continue"):
-            raise ValueError(f'on_dead "{on_dead}" is neither "raise" nor "continue"')
+            raise ValueError(f'on_dead is "{on_dead}": allowed are None, "raise" and "continue"')
         if model is not None and not isinstance(model, torch.nn.Module):
-            raise TypeError(f"State(model, optimizer, extra=[..]): the first is the DistributedDataParallel, not {type(model).__name__}")
+            raise TypeError(f"State(model, optimizer, extra=[..]): the first is the model (DistributedDataParallel), not {type(model).__name__}")
         if not isinstance(extra, Iterable):
             raise TypeError(f"extra is a list of objects, as extra=[scheduler], not {type(extra).__name__}")
         self._init(dict(aggregator=aggregator, job=job, worker=worker, token=token,
@@ -141,7 +142,8 @@ class State(Recovery):
     def worker(self) -> Worker:
         """The worker of the job; Error (ENOTCONN) before it has joined."""
         if not self._worker:
-            raise Error(errno.ENOTCONN, "the job is joined in the first backward: not yet")
+            raise Error(errno.ENOTCONN, "this rank has not joined the job yet: State(model) joins before the first forward, "
+                                        "State() in the first backward")
         return self._worker
 
     @property
@@ -166,10 +168,10 @@ class State(Recovery):
         return {"rounds": self._rounds}
 
     def load_state_dict(self, saved: Dict[str, int]) -> None:
-        """With the checkpoint of a model, before the first backward: steps() drops the batches of these steps.
+        """With the checkpoint of a model, before the first forward: steps() drops the batches of these steps.
         TypeError: @saved is not of state_dict()."""
         if not isinstance(saved, dict) or not isinstance(saved.get("rounds"), int):
-            raise TypeError(f"load_state_dict() takes what came from State.state_dict(), not {type(saved).__name__} of something else")
+            raise TypeError(f'load_state_dict() takes the result of State.state_dict(), {{"rounds": N}}, not this {type(saved).__name__}')
         self._ahead += saved["rounds"] - self._rounds
         self._rounds = saved["rounds"]
 
@@ -214,8 +216,8 @@ class State(Recovery):
                 except Error as e:
                     if e.errno != errno.EMSGSIZE:
                         raise
-                    raise Error(e.errno, f"{e.strerror}.  This model has {numel} parameters: its job must have as many elements, or `elements "
-                                         "auto'") from None
+                    raise Error(e.errno, f"{e.strerror}.  This model has {numel} parameters: a job with `elements {needed}' or `elements "
+                                         "auto' holds its gradients") from None
             register(self, membership.found(self._worker.info()))
         except BaseException:
             self.close()
@@ -250,7 +252,7 @@ class State(Recovery):
             self._warn("broadcast_buffers=True of a model with buffers",
                        "a broadcast of the process group in every step")
         if getattr(self._model(), "module", model.module) is not model.module:
-            raise Error(errno.EINVAL, f"this State is another model's: {ONE_EACH}")
+            raise Error(errno.EINVAL, f"this State belongs to another model: {ONE_EACH}")
         self._model = weakref.ref(model)    # weak: the model refers to this State, invisibly to the garbage collector
         model.register_comm_hook(self, allreduce_hook)
 
@@ -311,7 +313,7 @@ class State(Recovery):
                 all(p is q for p, q in zip(bucket.parameters, self._layout[index].parameters)):
             return index == 0 or bool(self._requests)
         if self._requests:
-            raise Error(errno.EPROTO, f"bucket {index} is another one than in the step before, and the "
+            raise Error(errno.EPROTO, f"bucket {index} has other parameters than in the step before, and the "
                                       "round has begun: buckets may change only between steps")
         return False
 
@@ -392,7 +394,7 @@ class State(Recovery):
             new = {id(p) for b in layout for p in b.parameters}
             # Layers may be frozen and unfrozen.
             if not (old <= new or new <= old):
-                raise Error(errno.EINVAL, f"these gradients are not of the model that this State is of: {ONE_EACH}")
+                raise Error(errno.EINVAL, f"these gradients belong to another model than this State: {ONE_EACH}")
         if not self._worker:
             self._join(sum(b.numel for b in layout), len(layout))
         info = self.worker.info()
@@ -401,7 +403,7 @@ class State(Recovery):
             needed += -(-b.numel // info.payload) * info.payload
         if needed > info.segments * info.payload:
             raise Error(errno.EMSGSIZE, f"the gradients take {needed} elements in {len(layout)} buckets, and job "
-                                        f"{info.job} has {info.elements}: saina job add .. elements {needed}")
+                                        f"{info.job} has {info.elements}: make a job with `elements {needed}' or more")
         if self._layout and self._places(self._layout) != self._places(layout):
             self._layout_move(self._places(self._layout), self._places(layout))
             self._settled = 0
@@ -447,8 +449,8 @@ class State(Recovery):
         if self._failed:
             raise self._failed
         if getattr(self._model(), "find_unused_parameters", False):
-            raise Error(errno.EOPNOTSUPP, "with find_unused_parameters=True rounds cannot be skipped: every "
-                                          "step has an all-reduce of the process group")
+            raise Error(errno.EOPNOTSUPP, "with find_unused_parameters=True rounds cannot be skipped, because every step has an all-reduce "
+                                          "of the process group: set it to False, or train without steps() and catch_up()")
         self._round = [Started(b, torch.zeros(b.numel), None) for b in self._layout]
         gradients = self._round
         self._requests = []
@@ -520,12 +522,12 @@ class State(Recovery):
             if begun:
                 if computed >= accumulate and not self._since_join:
                     raise Error(errno.EINVAL, f"{computed} batches of steps() had no backward with an all-reduce of this State: is its hook "
-                                              "registered, by model.register_comm_hook(state, saina.torch.allreduce_hook)?  Of batches "
-                                              "in no_sync(), accumulate=.. says how many a round has")
+                                              "registered, by model.register_comm_hook(state, saina.torch.allreduce_hook)?  With "
+                                              "no_sync(), set accumulate=.. to the number of batches of a round")
                 continue
             if self._rounds > before + 1:
-                raise Error(errno.EINVAL, f"a batch of steps() had {self._rounds - before} backwards with an all-reduce: one is a "
-                                          "round, and step() follows each (no_sync() for the others)")
+                raise Error(errno.EINVAL, f"a batch of steps() had {self._rounds - before} backwards with an all-reduce: only one is "
+                                          "allowed, since step() follows each round; run the others in no_sync()")
             self._step(step)
         # The last round may have been one that this rank was too late for.
         if not begun:
@@ -548,9 +550,9 @@ class State(Recovery):
 
 
 def allreduce_hook(state: State, bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """For DistributedDataParallel.register_comm_hook(): reduces @bucket; the future is the mean over who was
-    counted.  Gradients of float32, on the CPU or (untested) staged through pinned memory of the host.
+    """For DistributedDataParallel.register_comm_hook(): reduces @bucket; the future is the mean over the ranks that
+    were counted.  Gradients of float32, on the CPU or (untested) staged through pinned memory of the host.
     Raises TypeError, ValueError or Error, which end the backward with their sentence."""
     if not isinstance(state, State):
-        raise TypeError(f"use register_comm_hook(State(..), allreduce_hook), not {type(state).__name__}: the state is of saina.torch")
+        raise TypeError(f"register_comm_hook(state, allreduce_hook) takes a saina.torch.State, not {type(state).__name__}")
     return state._bucket(bucket)

@@ -108,7 +108,7 @@ class Transfer:
                         return found
             finally:
                 self._wanted -= 1
-        raise Unavailable("it was at no step boundary")
+        raise Unavailable(f"it reached no step boundary within {_SNAPSHOT_S} s")
 
     def _copy_at_rest(self, rest: Callable[[], Optional[Tuple[int, Dict[str, Any]]]]) -> Optional[Dict[str, Any]]:
         before, versions = rest(), self._versions()

@@ -196,8 +196,8 @@ class Worker:
     def _enter(self) -> threading.RLock:
         if os.getpid() != self._pid:
             # Before taking the lock, which a thread of the parent may have held.
-            raise Error(errno.ECHILD, f"this worker is process {self._pid}'s: a forked child can "
-                                      "only close it, and join on its own")
+            raise Error(errno.ECHILD, f"this worker belongs to process {self._pid}: a forked child can only "
+                                      "close() it, and must join() itself")
         if not self._close.alive:
             raise Error(errno.EBADF, "this worker is closed")
         return self._lock
@@ -222,9 +222,9 @@ class Worker:
         # In rounds only what is late can be dropped.
         if call.saturated and not call.late_segments and not self._saturated:
             self._saturated = True
-            warnings.warn(f"saina: {call.saturated} elements of round {call.round} did not fit the exponent that the table of this "
-                          "policy (ssp, asp, grouped) has for their block: the rest goes with the next updates; "
-                          "Call.saturated counts them", stacklevel=3)
+            warnings.warn(f"saina: {call.saturated} elements of round {call.round} did not fit the exponent that the parameter server "
+                          "(policies ssp, asp, grouped) has for their block: the rest is sent with the next updates; "
+                          "Call.saturated counts such elements", stacklevel=3)
         return call
 
     # --- the job ----------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class Worker:
 
         @x: numpy array or torch tensor of int32 or float32, contiguous.  A tensor of another
             device is copied to pinned memory of the host, and back by wait() (untested: no GPU).
-        @op: "sum", or "mean" over who was counted (float32 only); None: mean of float32, sum of int32.  "once": sum of int32
+        @op: "sum", or "mean" over the workers that were counted (float32 only); None: mean of float32, sum of int32.  "once": sum of int32
             apart from residuals: none is added, changed or kept.
 
         All workers must start the same sizes in the same order, wait for all, and call round_done().  Otherwise wait()
@@ -310,7 +310,7 @@ class Worker:
         if op is None:
             op = "sum" if b.type == lib.SAINA_INT32 else "mean"
         if op not in _OPS:
-            raise ValueError(f'op "{op}" is neither "sum" nor "mean", nor "once"')
+            raise ValueError(f'op is "{op}": allowed are "sum", "mean" and "once"')
         with self._enter():
             r = ffi.new(_REQUEST)
             self._check(lib.saina_allreduce_start(
@@ -366,10 +366,10 @@ class Worker:
         info = self.info()
         root = operator.index(root)
         if not 0 <= root < info.workers:
-            raise Error(errno.ECONNABORTED, f"worker {root}, whose values are wanted: the job has workers 0 to {info.workers - 1}")
+            raise Error(errno.ECONNABORTED, f"broadcast() from worker {root}: the job has workers 0 to {info.workers - 1}")
         if info.type != lib.SAINA_INT32:
-            raise Error(errno.EINVAL, f"a broadcast is exact by int32, and job {info.job} is not of type int32: use MPI's or the "
-                                      "process group's")
+            raise Error(errno.EINVAL, f"broadcast() needs a job of type int32, and job {info.job} is of another type: use the broadcast "
+                                      "of MPI or of the process group")
         most = info.segments * info.payload - 1
         with self._enter():
             for at in range(0, len(words), most):
@@ -395,7 +395,7 @@ class Worker:
                 masks = numpy.array([self.segment(s).mask for s in range(call.segments)], numpy.uint64)
             except Error as e:
                 if e.errno == errno.ENODATA:
-                    raise Error(errno.EINVAL, "the policy has steps (ssp, asp, grouped), and a broadcast needs rounds (`saina job set JOB "
+                    raise Error(errno.EINVAL, "the policy has steps (ssp, asp, grouped), and broadcast() needs rounds (`saina job set JOB "
                                               "policy bsp')") from e
                 if e.errno != errno.ESTALE:
                     raise
@@ -415,7 +415,7 @@ class Worker:
                 return have[1:]
             # The root was not counted: it is late, or not in the job.
             if part[0]:
-                raise Error(errno.ECONNABORTED, f"worker {root}, whose values are wanted, is not in the job")
+                raise Error(errno.ECONNABORTED, f"worker {root}, the root of this broadcast, is not in the job")
             gone = not mine and not self.info().active >> root & 1 and not self.behind
             # The others pause, so that the root is first in the next round.
             if not mine:
@@ -475,7 +475,7 @@ class Worker:
 def _in_python(sentence: str) -> str:
     """@sentence of libsaina, with the names that its functions have here."""
     for c, name in (("saina_set_round()", "worker.set_round()"), ("saina_round_done()", "worker.round_done()"), ("saina_info()", "worker.info()"),
-                    ("SAINA_SUM_ONCE", 'a broadcast (op="once")')):
+                    ("SAINA_SUM_ONCE", 'op "once" (broadcast() uses it)'), ("SAINA_SUM", 'op "sum"')):
         sentence = sentence.replace(c, name)
     return sentence
 
