@@ -118,7 +118,7 @@ install:
 		lib 'libsaina.so.0$(if $(MPI_LIBS), and libsaina-mpi.so), with include/saina.h and lib/pkgconfig/saina.pc'
 	echo '  Python       $(PYTHON_DIR)/saina'
 	$(installed_at) share/saina 'quickstart/podman, grafana, wireshark' share/doc/saina 'sainad.conf, examples'
-	$(if $(filter-out /usr /usr/local,$(PREFIX)),echo 'Not looked at by default; in a shell:' && \
+	$(if $(filter-out /usr /usr/local,$(PREFIX)),echo 'These paths are not searched by default.  In a shell:' && \
 		echo '  export PATH=$(PREFIX)/sbin:$(PREFIX)/bin:$$PATH MANPATH=$(PREFIX)/share/man:' && \
 		echo '  export LD_LIBRARY_PATH=$(PREFIX)/lib PYTHONPATH=$(PYTHON_DIR) PKG_CONFIG_PATH=$(PREFIX)/lib/pkgconfig')
 	echo 'Next: sainad --bridge BRIDGE --daemonize; saina doctor'
@@ -139,30 +139,30 @@ clean:
 
 help:
 	@echo 'make demo            set up everything, train eight workers five ways, draw the picture'
-	@echo 'make demo-torch      a training script under torchrun with stragglers, by Gloo and by us: table and picture'
-	@echo 'make demo-vm         the same in small in a VM, with saina.ko and Open vSwitch in its kernel (DEMO_VM_KERNEL=6.12)'
+	@echo 'make demo-torch      a training script under torchrun with stragglers, with Gloo and with SAINA: table and picture'
+	@echo 'make demo-vm         a small version of make demo in a VM, with saina.ko and the kernel datapath of Open vSwitch (DEMO_VM_KERNEL=6.12)'
 	@echo 'make check           set up everything, run the quick tests: under eight minutes on two cores'
 	@echo 'make check-all       the same with all tests: more than an hour (SHARD=2/4: the second of four parts)'
 	@echo 'make                 build into $(B)/'
-	@echo 'make bench           all-reduce beside Gloo and Open MPI, under 30 minutes (BENCH_ARGS=--quick: under 3)'
-	@echo 'make bench-profile   where the processor time of our all-reduces goes, by perf (BENCH_ARGS=--help)'
-	@echo 'make bench-ddp       what the hook of saina.torch costs beside libsaina called from C, and beside Gloo'
+	@echo 'make bench           all-reduce compared with Gloo and Open MPI, under 30 minutes (BENCH_ARGS=--quick: under 3)'
+	@echo 'make bench-profile   where the processor time of an all-reduce by SAINA goes, by perf (BENCH_ARGS=--help)'
+	@echo 'make bench-ddp       what the hook of saina.torch costs, compared with libsaina called from C and with Gloo'
 	@echo 'make bench-datapath  ns per packet of each branch of the XDP program, as ratios (BENCH_ARGS=-j: JSON)'
 	@echo 'make bench-scale     the switch alone on 1 to all cores; simulated: 16 and 64 cores, links of 10 to 100 Gb/s'
 	@echo 'make bench-loss      what losses cost, by simulation: rounds of 4 MiB on links of 1 Gb/s, 0 to 20 % lost each way'
-	@echo 'make bench-policies  time-outs, k set by a client, ssp:10 beside bsp, by real workers: what they promise and keep'
-	@echo 'make figures         what was published of such policies, measured: about five hours (FIGURES_ARGS=--quick: under 5 minutes)'
+	@echo 'make bench-policies  time-outs, k set by a client, ssp:10 compared with bsp, by real workers: promised and measured'
+	@echo 'make figures         published results of such policies, measured: about five hours (FIGURES_ARGS=--quick: 5 minutes)'
 	@echo 'make bench-netlink   how long configuration calls take, in the test VM (VM_KERNEL=6.12, BENCH_ARGS="-n CALLS")'
-	@echo 'make bench-lookup    what asking saina.ko for a job costs, in the test VM (VM_KERNEL=6.12)'
+	@echo 'make bench-lookup    what looking up a job in saina.ko costs, in the test VM (VM_KERNEL=6.12)'
 	@echo 'make install         install under PREFIX=$(PREFIX) (DESTDIR honoured)'
 	@echo 'make deb             Debian packages, in $(B)/deb'
-	@echo 'make module          build saina.ko for the running kernel (KDIR=: for another)'
-	@echo 'make install-module  install it; make install-dkms: have DKMS do so for every kernel'
-	@echo 'make check-debug     its tests in a kernel with KASAN, lockdep and kmemleak, which it builds first'
+	@echo 'make module          build saina.ko for the running kernel (KDIR=DIRECTORY: for another)'
+	@echo 'make install-module  install saina.ko; make install-dkms: its sources, for dkms install saina/$(VERSION)'
+	@echo 'make check-debug     tests of saina.ko in a kernel with KASAN, lockdep and kmemleak, which is built first'
 	@echo 'make deps            install the Debian packages needed'
 	@echo 'make clean           remove $(B)/'
-	@echo 'SAN=address         build with ASan and UBSan in build/san-address (SAN=thread: TSan)'
-	@echo 'V=1                  show the commands'
+	@echo 'SAN=address          build with ASan and UBSan in build/san-address (SAN=thread: TSan)'
+	@echo 'V=1                  show the commands that make runs'
 
 .PHONY: all deps torch-deps deb deb-deps demo demo-torch check check-all check-programs check-downloads bench-datapath clean help install
 .DELETE_ON_ERROR:

@@ -278,7 +278,7 @@ def names_test():
         text = dissect_text([frame(m, *ports_of(t)) for m, t in (make(v) for v in values)])
         for value, name in values.items():
             # "(12)" behind a name; "Unknown (12)" where there is none
-            point(re.search(r"(Reason|State of the job|Results get to it|Elements are): (?!Unknown)[^\n]*\(" + str(value) + r"\)\n", text),
+            point(re.search(r"(Reason|State of the job|Path of the results to the worker|Elements are): (?!Unknown)[^\n]*\(" + str(value) + r"\)\n", text),
                   f"{what} {value} of proto.h, {name}, has a name", text[-3000:])
 
 

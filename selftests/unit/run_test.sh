@@ -174,7 +174,7 @@ point $? "run: --repeat keeps what each run said"
 run 0 "--repeat, a test that passes" -r 2 steady
 last_line "2 passed, 0 failed, 0 skipped" "-r is --repeat"
 run 2 "--repeat 0 is refused" --repeat 0 steady
-output_has '^run: --repeat 0: at least once' "--repeat 0 is refused with the reason"
+output_has '^run: --repeat 0: must be at least 1' "--repeat 0 is refused with the reason"
 run 2 "--repeat without a number is refused" --repeat steady
 
 # The tests that took longest.
@@ -253,7 +253,7 @@ check "run: two more signals while it is cleaning up: the test that ran has undo
 
 plant emulator quick 10 "[ -e $tmp/once ] || { touch $tmp/once; echo ok 1; exit 123; }" 'echo ok 1; echo ok 2; echo 1..2'
 run 0 "a test in whose VM the emulator was at fault once" emulator
-output_has 'emulator: the emulator was at fault .*: once more' "that the emulator was at fault is said"
+output_has 'emulator: the emulator was at fault .*: running it again' "that the emulator was at fault is said"
 last_line "2 passed, 0 failed, 0 skipped" "what came before the emulator's fault does not count"
 plant emulators quick 10 'exit 123'
 fails emulators 'exit status 123' "a test in whose VM the emulator is at fault again"

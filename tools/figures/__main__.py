@@ -36,19 +36,27 @@ NAMES = [*FIGURES, deadline.NAME, accuracy.NAME, fashion.NAME]
 
 def arguments(argv) -> argparse.Namespace:
     p = argparse.ArgumentParser(
-        prog="tools/figures", description="Figures that were published of policies like ours, measured with real workers and packets in "
-        "namespaces on this machine, beside what was published and simulated.  See Documentation/figures.rst.",
-        epilog="Finished runs are kept in build/figures, and a run with the same settings goes on from there.  "
-        "Exit status: 0; 1: it could not begin; 2: usage; 3: runs failed, they are named; 130: interrupted.")
-    p.add_argument("--quick", action="store_true", help="few and short runs, under 5 minutes (the whole takes some hours)")
-    p.add_argument("--only", type=listed(one_of(*NAMES)), metavar="LIST", help=f"of {', '.join(NAMES)} (all; fashion if PyTorch and Fashion-MNIST are installed)")
-    p.add_argument("--workers", type=listed(whole(2, 1000)), default=[], metavar="LIST", help="numbers of workers of the figure serene (4,8,16; --quick: 4,8)")
-    p.add_argument("--base", type=whole(10, 10000), metavar="MS", help="time that is computed (60, deadline 200, fashion 100; --quick: 40, 40, 60); longer where processors are busy")
-    p.add_argument("--iterations", type=whole(10, 100000), metavar="N", help="of a run (1000, deadline 240, fashion 200; --quick: 60, 100, 40)")
-    p.add_argument("--seed", type=whole(0, 10 ** 9), default=1, metavar="N", help="of what is drawn (1)")
-    p.add_argument("--seeds", type=whole(1, 1000), metavar="N", help="of the figures accuracy and fashion: seeds of each setting (8 and 3; --quick: 2 and 1, of fashion always)")
-    p.add_argument("--at-once", type=whole(1, 100), default=1, metavar="N", help="runs side by side, each in a lab of its own (1); of the figures with real workers")
-    p.add_argument("--fresh", action="store_true", help="make all runs, whether they are kept or not")
+        prog="tools/figures", description="Measures published results of policies like those of SAINA, with real workers and packets in "
+        "network namespaces on this machine, and prints them beside the published and simulated values.  See Documentation/figures.rst.",
+        epilog="Finished runs are kept in build/figures; the same command makes only the missing ones.  "
+        "Exit status: 0; 1: could not begin; 2: usage; 3: runs failed, the report names them; 130: interrupted.")
+    p.add_argument("--quick", action="store_true", help="few and short runs, about 5 minutes (without --quick: about five hours)")
+    p.add_argument("--only", type=listed(one_of(*NAMES)), metavar="LIST",
+                   help=f"figures to make, of {', '.join(NAMES)} (all; fashion only if PyTorch and Fashion-MNIST are installed)")
+    p.add_argument("--workers", type=listed(whole(2, 1000)), default=[], metavar="LIST",
+                   help="numbers of workers of the figure serene, each 2 to 64 (4,8,16; --quick: 4,8)")
+    p.add_argument("--base", type=whole(10, 10000), metavar="MS",
+                   help="time of an iteration without a stall (60, deadline 200, fashion 100; --quick: 40, 40, 60); "
+                   "longer if processors are busy; not of accuracy")
+    p.add_argument("--iterations", type=whole(10, 100000), metavar="N",
+                   help="iterations of a run (serene 1000, order and timeout half of that, deadline 240, fashion 200; "
+                   "--quick: 60, 100, 40); not of basu and accuracy")
+    p.add_argument("--seed", type=whole(0, 10 ** 9), default=1, metavar="N", help="seed of the stalls (1); accuracy and fashion have --seeds")
+    p.add_argument("--seeds", type=whole(1, 1000), metavar="N",
+                   help="number of seeds of each setting of accuracy and fashion (8 and 3; --quick: 2, and always 1)")
+    p.add_argument("--at-once", type=whole(1, 100), default=1, metavar="N",
+                   help="runs side by side, each in a lab of its own (1); not of accuracy")
+    p.add_argument("--fresh", action="store_true", help="make all runs again, also those that are kept")
     p.add_argument("--out", default="result", metavar="DIR", help="where figures.json, figures.txt and the pictures go (result)")
     return p.parse_args(argv)
 

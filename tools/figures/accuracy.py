@@ -29,7 +29,7 @@ def read(text: str) -> dict:
     """What the simulation printed, a line a test: when each target was reached first, and the end."""
     tests = [(float(m[1]), int(m[2]), float(m[3])) for m in LINE.finditer(text)]
     if not tests:
-        raise BenchError("saina-train --simulate printed no test")
+        raise BenchError("saina-train --simulate printed no accuracy")
     last = list(LINE.finditer(text))[-1]
     return {"times": {str(t): next((s for s, _, a in tests if a >= t), None) for t in TARGETS}, "rounds": tests[-1][1], "seconds": tests[-1][0],
             "final": round(statistics.mean(a for _, _, a in tests[-LAST:]), 3), "k": int(last[4]), "late": float(last[5])}
@@ -51,7 +51,7 @@ class Grid(Series):
 
     def left(self, done: int) -> str:
         if not done:
-            return "the first are being made"
+            return "running the first ones"
         s = self.progress.seconds() / done * (len(self.todo) - done)
         return f"{s / 60:.0f} min left" if s >= 90 else f"{s:.0f} s left"
 
@@ -94,5 +94,6 @@ def figure(out: str, quick: bool, seeds: int | None, fresh: bool) -> int:
     check_built("saina-train")
     check_commands("gnuplot")
     grid = Grid(NAME, cells(quick, seeds or (SEEDS_QUICK if quick else SEEDS)), fresh, quick)
-    print(f"figures: accuracy, simulated: {len(grid.todo)} of {grid.progress.total} cells to make, the others are kept", flush=True)
+    print(f"figures: accuracy, simulated: {len(grid.todo)} of {grid.progress.total} cells (a setting with one seed) to make, "
+          "the others are kept from before", flush=True)
     return grid.present(out)

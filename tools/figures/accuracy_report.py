@@ -181,7 +181,8 @@ def parts_table(table: Table, group: tuple) -> list[str]:
     found = parts(table, group)
     if not found:
         return []
-    return ["", f"what fastest:k={HALF} gains to bsp: {name_of(group)}; factors, to {TARGET} %", f"{'':<46}{'at the rate of bsp':>20}{'each at its own':>18}",
+    return ["", f"what fastest:k={HALF} gains over bsp: {name_of(group)}; factors of the time to {TARGET} %",
+            f"{'':<46}{'at the rate of bsp':>20}{'each at its own':>18}",
             *(f"{label:<46}{number(a, 20, 2)}{number(b, 18, 2)}" for label, a, b in found)]
 
 
@@ -226,7 +227,7 @@ def judge(made: dict[Cell, dict]) -> list[dict]:
 def verdicts(bars: list[dict]) -> list[str]:
     def value(x) -> str:
         return f"{x:>8}" if isinstance(x, str) else number(x, 8, 2)
-    return ["", "What must be reached: by all seeds; and settings and rates chosen by one half of the seeds, judged by the other",
+    return ["", "What must be reached: judged by all seeds; and, with settings and rates chosen by one half of the seeds, judged by the other half",
             *(f"{b['bar']:<74}{'>' if b['least'] == 1 else '>='} {b['least']:<4g}{value(b['value'])}{value(b['held_out'])}  {b['verdict']:<22} {b['at']}" for b in bars)]
 
 

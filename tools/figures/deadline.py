@@ -126,7 +126,7 @@ def wait_for(workers: Workers, rounds: int, limit: float) -> int:
         if made >= rounds:
             return made
         if time.monotonic() > until:
-            raise BenchError(f"{made} of {rounds} rounds when {SLOW} times their time was over")
+            raise BenchError(f"the workers have made only {made} of {rounds} rounds in more than {SLOW} times the expected time")
         time.sleep(POLL_S)
 
 

@@ -129,7 +129,7 @@ class Ranks:
             waiting = {p.stdout: rank for rank, p in enumerate(self.running) if rank not in found}
             ready, _, _ = select.select(list(waiting), [], [], max(0, until - time.monotonic()))
             if not ready:
-                raise BenchError(f"ranks {', '.join(map(str, waiting.values()))} are not through when {SLOW} times their time was over")
+                raise BenchError(f"ranks {', '.join(map(str, waiting.values()))} have not ended after {SLOW} times the expected time")
             for f in ready:
                 line = f.readline()
                 if not line:

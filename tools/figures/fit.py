@@ -26,7 +26,7 @@ def check(workers: int, base_ms: float, cpus: int, mib: float, labs: int = 1) ->
     if workers > WORKERS_MOST:
         why = f"a job has at most {WORKERS_MOST} workers"
     elif workers > by_memory:
-        why = f"{mib:.0f} MiB of memory are free, a worker takes {WORKER_MIB}"
+        why = f"{mib:.0f} MiB of memory are free, and a worker needs {WORKER_MIB} MiB"
     else:
         why = (f"they would keep more than half of {cpus} processors busy: computation is emulated by sleeping {base_ms:g} ms, "
                f"the rest of an iteration is not")

@@ -64,7 +64,7 @@ def best(rows: list[dict], optimiser: str, rule: str) -> dict:
 
 def line(b: dict) -> str:
     if b["rate"] is None:
-        return "  no rate reaches it"
+        return "  no rate reaches the target"
     spread = f"({b['least_s']:.1f} .. {b['most_s']:.1f})"
     faster = f"{b['faster']:.2f}x" if b["faster"] else ""
     return f"{b['rate']:>10g}{b['median_s']:>10.1f} {spread:<16}{faster:>8}{b['final']:>7.1f}%" + ("  at the edge of the grid" if b["edge"] else "")
@@ -85,16 +85,17 @@ def summary(rows: list[dict]) -> list[dict]:
 def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="tools/figures/late_rule.py", description="Time to an accuracy by what becomes of late gradients, for "
                                 "gradient descent, momentum 0.9 and Adam, by simulation.  See Documentation/figures.rst, section 4.")
-    p.add_argument("--workers", type=whole(1, 10 ** 6), default=16, metavar="N", help="2 to 64 (16)")
-    p.add_argument("--k", type=whole(1, 10 ** 6), metavar="K", help="gradients of a round (half of the workers)")
-    p.add_argument("--rounds", type=whole(1, 10 ** 6), default=400, metavar="N", help="of each run (400)")
-    p.add_argument("--seeds", type=whole(1, 10 ** 6), default=5, metavar="N", help="of the model, the data's order and the stalls (5)")
+    p.add_argument("--workers", type=whole(1, 10 ** 6), default=16, metavar="N", help="number of workers, 2 to 64 (16)")
+    p.add_argument("--k", type=whole(1, 10 ** 6), metavar="K", help="gradients in a sum (half of the workers)")
+    p.add_argument("--rounds", type=whole(1, 10 ** 6), default=400, metavar="N", help="rounds of each run (400)")
+    p.add_argument("--seeds", type=whole(1, 10 ** 6), default=5, metavar="N",
+                   help="number of seeds, of the model, the order of the data and the stalls (5)")
     p.add_argument("--target", type=float, default=95, metavar="PERCENT", help="accuracy to reach (95)")
     p.add_argument("--out", default="result", metavar="DIR", help="where late_rule.json goes (result)")
     a = p.parse_args()
     a.k = a.k or max(a.workers // 2, 1)
     if not 2 <= a.workers <= 64 or a.k > a.workers:
-        p.error("--workers is from 2 to 64, and --k not more than that")
+        p.error("--workers must be from 2 to 64, and --k at most the number of workers")
     return a
 
 
@@ -112,7 +113,7 @@ def main() -> int:
                 if sys.stdout.isatty():
                     print(f"\r{len(rows)} of {len(todo)} runs", end="\r", flush=True)
     except KeyboardInterrupt:
-        print("\nlate_rule: stopped")
+        print("\nlate_rule: interrupted: no results are written")
         return 130
     except (BenchError, OSError) as e:
         print(f"late_rule: {e}", file=sys.stderr)

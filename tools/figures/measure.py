@@ -72,7 +72,7 @@ def wait_for(workers: Workers, steps: int, limit: float) -> int:
     """Until all together have made so many; how many they have made."""
     while (now := workers.steps()) < steps:
         if time.monotonic() > limit:
-            raise BenchError(f"the workers have made {now} of {steps} iterations when ten times their time was over")
+            raise BenchError(f"the workers have made only {now} of {steps} iterations in more than {SLOW} times the expected time")
         for w in workers.running:
             if not workers.runs(w):
                 workers.end(w, 1)

@@ -56,8 +56,8 @@ def table(rows: list[dict]) -> str:
 
 
 def verdicts(bars: list[dict], quick: bool) -> str:
-    lines = ["What must be reached, by the worst row" +
-             (" (not to be judged by runs as short as these, which differ by .03 by chance)" if quick else "")]
+    lines = ["What must be reached, judged by the worst row" +
+             (" (runs as short as these differ by .03 by chance, so do not judge by them)" if quick else "")]
     for b in bars:
         rows = f" ({b['rows']} of {b['rows_wanted']} rows)" if b["verdict"] == "incomplete" else ""
         lines.append(f"{b['bar']:<68} <= {b['most']:<5g}{number(b['value'], 8)}  {b['at'] or '':<12} {b['verdict']}{rows}")

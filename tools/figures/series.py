@@ -70,7 +70,7 @@ class Series:
         self.made = {r: self.made[r] for r in self.wanted if r in self.made}
         self.progress.clear()
         if status:
-            print(f"\nfigures: stopped with {self.lacks()} to make; the same command goes on.  What there is:")
+            print(f"\nfigures: stopped, {self.lacks()} of {self.progress.total} are missing; the same command goes on.  Results so far:")
         print(f"\n[{self.progress.elapsed()}] {', '.join(self.write(out))}; how to read them: Documentation/figures.rst")
         return status or (FAILED if self.failed else 0)
 
@@ -110,11 +110,11 @@ class RealSeries(Series):
             first = self.todo[0]
             together = [r for r in self.todo if (r.figure, r.workers) == (first.figure, first.workers)]
             jobs = Jobs()
-            self.progress(f"a lab of {first.workers} workers is being built")
+            self.progress(f"building a lab of {first.workers} workers")
             try:
                 jobs.with_lab(first.workers, lambda: self.make_runs(jobs, together))	# pylint: disable=cell-var-from-loop # called at once
             except BenchError as e:
-                self.progress.line(f"figures: {first.figure}: no lab of {first.workers} workers: {e}")
+                self.progress.line(f"figures: {first.figure}: a lab of {first.workers} workers failed: {e}")
                 self.failed.update((r, f"no lab: {e}") for r in together if r in self.todo)
                 self.todo = [r for r in self.todo if r not in together]
 
@@ -174,7 +174,7 @@ class RealSeries(Series):
         try:
             self.failed.update(told.recv())
         except EOFError:
-            self.failed.update((r, "the process that was to make it died") for r in part if not self.kept.read(r))
+            self.failed.update((r, "the process that made this run died") for r in part if not self.kept.read(r))
         process.join()
         self.made.update((r, found) for r in part if (found := self.kept.read(r)))
         self.todo = [r for r in self.todo if r not in part]

@@ -33,7 +33,7 @@ agent_status() {
 # agent_start [OPTIONS OF SAINAD]: returns when it is ready.
 agent_start() {
 	local fifo=$LAB_DIR/ready pid answer
-	! agent_pid >/dev/null || die "the agent of $LAB_NAME runs already ($(agent_pid))"
+	! agent_pid >/dev/null || die "the agent of lab $LAB_NAME is running already (process $(agent_pid))"
 	[ -x "$LAB_BIN/sainad" ] || die "there is no $LAB_BIN/sainad: run make first"
 	# Its own bpffs, so that pins are removed with the lab.
 	mkdir -p "$LAB_DIR/bpf" "$LAB_DIR/run"
@@ -52,9 +52,10 @@ agent_start() {
 	exec 9>&-
 	rm -f "$fifo"
 	[ "$answer" = ready ] && return 0
-	kill -KILL "$pid" 2>/dev/null
+	# With set -e: it may be gone already.
+	kill -KILL "$pid" 2>/dev/null || true
 	tail -n 5 "$LAB_DIR/sainad.log" >&2
-	die "sainad did not come up: see $LAB_DIR/sainad.log"
+	die "sainad did not start: the end of its log is above"
 }
 
 agent_ready_or_dead() {
@@ -72,14 +73,14 @@ lab_agent() {
 	start)	agent_start "$@" ;;
 	status)	agent_status ;;
 	stop|kill)
-		[ $# -eq 0 ] || usage_error "agent $verb: \"$*\" (--keep is an option of agent start)"
-		pid=$(agent_pid) || die "the agent of $LAB_NAME does not run"
+		[ $# -eq 0 ] || usage_error "agent $verb takes no options: \"$*\" (--keep is an option of agent start)"
+		pid=$(agent_pid) || die "the agent of lab $LAB_NAME is not running"
 		if [ "$verb" = kill ]; then
 			kill -KILL "$pid"
 		else
 			kill -TERM "$pid"
 		fi
-		until_true 20 pid_gone "$pid" || die "sainad ($pid) does not end"
+		until_true 20 pid_gone "$pid" || die "sainad (process $pid) has not ended within $((20 * SLOW)) s"
 		rm -f "$LAB_DIR/sainad.pid" ;;
 	*)	usage_error "agent: \"$verb\" is none of: start stop kill status" ;;
 	esac

@@ -31,7 +31,7 @@ number() { # OPTION TEXT LOWEST HIGHEST
 }
 
 decimal() { # OPTION TEXT
-	[[ $2 =~ ^[0-9]+(\.[0-9]+)?$ ]] || usage_error "$1: \"$2\" is not a number"
+	[[ $2 =~ ^[0-9]+(\.[0-9]+)?$ ]] || usage_error "$1: \"$2\" is not a number such as 20 or 0.5"
 }
 
 percent() { # OPTION TEXT
@@ -51,7 +51,7 @@ one_of() { # OPTION TEXT ALLOWED...
 
 lab_name_check() {
 	[[ $1 =~ ^[A-Za-z0-9_.]{1,32}$ ]] && [ "${1#.}" = "$1" ] ||
-		usage_error "\"$1\" is not a lab's name: 1 to 32 letters, digits, _ and ."
+		usage_error "\"$1\" is not a lab's name: 1 to 32 letters, digits, _ and . (not first)"
 }
 
 lab_use() {
@@ -76,7 +76,7 @@ lab_load() {
 lab_ns() { # WHERE
 	case $1 in
 	switch|sw) echo "$LAB_SW" ;;
-	*)	worker_check "$1"
+	*)	worker_check "$1" ", or \`switch'"
 		echo "saina-$LAB_NAME-w$1" ;;
 	esac
 }

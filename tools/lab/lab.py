@@ -142,7 +142,7 @@ class Lab:
         said = run(*self.inside(0, "ss", "-Htin", "dst", self.subnet))
         details = [line for line in said.splitlines() if "rtt:" in line]
         if not details or not all("cubic" in line.split() for line in details):
-            raise BenchError("TCP does not use cubic in the lab, so the peers would not be at their best: "
+            raise BenchError("TCP does not use cubic in the lab, so the comparison with the peers would be unfair: "
                              "see `ss -ti' and sysctl net.ipv4.tcp_available_congestion_control")
 
     def port_bytes(self) -> int:

@@ -24,9 +24,9 @@ switch_text() {
 switch_need_datapath() {
 	case $LAB_DATAPATH in
 	netdev)	[ -c /dev/net/tun ] ||
-			die "no /dev/net/tun: the userspace datapath of Open vSwitch needs it; take --bridge linux" ;;
+			die "no /dev/net/tun: the userspace datapath of Open vSwitch needs it; use --bridge linux" ;;
 	system)	[ -d /sys/module/openvswitch ] || modprobe -q openvswitch ||
-			die "the kernel has no openvswitch module: take --datapath netdev" ;;
+			die "the kernel has no openvswitch module: use --datapath netdev" ;;
 	esac
 }
 
@@ -48,7 +48,7 @@ switch_up() {
 switch_up_ovs() {
 	local schema=/usr/share/openvswitch/vswitch.ovsschema
 	command -v ovs-vswitchd >/dev/null && [ -r $schema ] ||
-		die "Open vSwitch is not installed: tools/install-deps, or take --bridge linux"
+		die "Open vSwitch is not installed: install it (Debian: openvswitch-switch), or use --bridge linux"
 	switch_need_datapath
 	mkdir -p "$LAB_DIR/ovs"
 	ovs_env ovsdb-tool create "$LAB_DIR/ovs/conf.db" $schema
@@ -65,8 +65,10 @@ switch_up_ovs() {
 		--verbose=console:off --detach --no-chdir 2>>"$LAB_DIR/ovs/start.log"
 	ovs_vsctl add-br br0 -- set bridge br0 "datapath_type=$LAB_DATAPATH" fail-mode=standalone \
 		-- set interface br0 "mtu_request=$LAB_MTU"
-	until_true 10 ip -n "$LAB_SW" link show br0 >/dev/null 2>&1 ||
-		die "Open vSwitch made no br0: see $LAB_DIR/ovs/vswitchd.log"
+	until_true 10 ip -n "$LAB_SW" link show br0 >/dev/null 2>&1 || {
+		tail -n 5 "$LAB_DIR/ovs/vswitchd.log" >&2 || true
+		die "Open vSwitch did not create br0 within $((10 * SLOW)) s: the end of its log is above"
+	}
 	# The userspace datapath does not complete checksums left to hardware.
 	[ "$LAB_DATAPATH" = system ] || in_ns "$LAB_SW" ethtool -K br0 tx off >/dev/null 2>&1 || true
 }
@@ -102,9 +104,9 @@ switch_port_del() { # WORKER
 # The tap, with its XDP program, exists before and after qemu.
 switch_tap_add() { # INTERFACE
 	! ip -n "$LAB_SW" link show "$1" >/dev/null 2>&1 || die "lab $LAB_NAME has an interface $1 already"
-	[ -c /dev/net/tun ] || die "no /dev/net/tun: there can be no taps"
+	[ -c /dev/net/tun ] || die "no /dev/net/tun, which a tap needs: modprobe tun"
 	# vnet_hdr carries the mark of a checksum that is still to be computed.
-	ip -n "$LAB_SW" tuntap add dev "$1" mode tap vnet_hdr || die "the tap $1 could not be made"
+	ip -n "$LAB_SW" tuntap add dev "$1" mode tap vnet_hdr || die "cannot create the tap $1"
 	ip -n "$LAB_SW" link set "$1" mtu "$LAB_MTU" up
 	if [ "$LAB_BRIDGE" = ovs ]; then
 		ovs_vsctl add-port br0 "$1" -- set interface "$1" "mtu_request=$LAB_MTU"

@@ -3,9 +3,9 @@
 #
 # A worker's namespace, its link to the switch, its rate and its faults.
 
-worker_check() {
+worker_check() { # WORKER [WHAT ELSE IS ALLOWED]
 	[[ $1 =~ ^[0-9]{1,3}$ ]] && ((10#$1 < LAB_WORKERS)) ||
-		usage_error "\"$1\" is not a worker of this lab: 0 to $((LAB_WORKERS - 1)), or \`switch'"
+		usage_error "\"$1\" is not a worker of this lab: 0 to $((LAB_WORKERS - 1))${2-}"
 }
 
 # All workers by one command, because starting programs takes the time.
@@ -64,7 +64,7 @@ worker_rate() { # WORKER RATE|none [BURST]
 	shaper="tbf rate $2 burst ${3:-64kb} limit 8mb"
 	# shellcheck disable=SC2086
 	tc -n "$ns" qdisc add dev eth0 root $shaper ||
-		die "tc does not take rate \"$2\" with burst \"${3:-64kb}\": write them like 100mbit and 64kb"
+		die "tc refuses rate \"$2\" with burst \"${3:-64kb}\": write them like 100mbit and 64kb"
 	ip -n "$ns" link add ifb0 mtu "$LAB_MTU" type ifb
 	ip -n "$ns" link set ifb0 up
 	# shellcheck disable=SC2086
@@ -91,7 +91,7 @@ lab_faults() {
 		first=$1 last=$1
 		shift
 	fi
-	[ $# -gt 0 ] || usage_error "set: say what: loss-in 5 ..."
+	[ $# -gt 0 ] || usage_error "set: no faults given, such as loss-in 5"
 	while [ $# -gt 0 ]; do
 		[ $# -ge 2 ] || usage_error "set: $1 needs a value"
 		value=$2

@@ -60,8 +60,8 @@ class Jobs:
             if now != last:
                 last, since = now, time.monotonic()
             if since - begin > max(CONTROL_S, CONTROL_TIMES * seconds):
-                raise BenchError(f"groups of {job} still change after {since - begin:.0f} s, they are {last} by now: "
-                                 "workers wait for processors too long; repeat it on a quiet machine, or with longer computation")
+                raise BenchError(f"the groups of job {job} still change after {since - begin:.0f} s, to {last}: "
+                                 "workers wait too long for a processor; use a quiet machine, or longer computation")
             time.sleep(0.5)
         return last
 
@@ -97,7 +97,7 @@ class Workers:
         try:
             status = self.running[worker].wait(timeout)
         except subprocess.TimeoutExpired:
-            raise BenchError(f"worker {worker} of {self.job} is not through after {timeout:g} s") from None
+            raise BenchError(f"worker {worker} of {self.job} has not ended after {timeout:g} s") from None
         if status:
             with open(self.path(worker, "err"), encoding="utf-8", errors="replace") as f:
                 raise BenchError(f"worker {worker} of {self.job} ended with status {status}: {f.read().strip()[-400:]}")
@@ -118,7 +118,7 @@ class Workers:
             p.terminate()
         for worker in list(self.running):
             if self.end(worker, 30)["wrong"]:
-                raise BenchError(f"worker {worker} of {self.job} has a wrong model")
+                raise BenchError(f"worker {worker} of {self.job} ended with a wrong model")
 
     def steps(self) -> int:
         """Made by all together until now."""

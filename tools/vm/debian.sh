@@ -21,13 +21,13 @@ DEBIAN_ARCHIVES=(
 need_debian() {
 	local tree=$cache/$1/debian rel
 
-	[ "$1" = 6.1 ] || usage_error "--debian is Debian 12, whose kernel is 6.1"
-	[ "$(id -u)" -eq 0 ] || die "only root can make a Debian of its own"
+	[ "$1" = 6.1 ] || usage_error "--debian needs kernel 6.1, which is that of Debian 12"
+	[ "$(id -u)" -eq 0 ] || die "--debian needs root"
 	exec 9>"$cache/debian.lock"
 	flock 9
 	if [ ! -d "$tree" ] || [ "$here/vm/debian.sh" -nt "$tree.made" ]; then
 		rel=$(cat "$cache/$1/release")
-		note "making a Debian 12 with $rel: some minutes"
+		note "building a Debian 12 with kernel $rel; this takes some minutes"
 		make_debian "$tree" "$rel"
 	fi
 	exec 9>&-
@@ -36,7 +36,7 @@ need_debian() {
 make_debian() {
 	local tree=$1 rel=$2 all log
 
-	command -v mmdebstrap >/dev/null || die "mmdebstrap is missing: tools/install-deps full"
+	command -v mmdebstrap >/dev/null || die "mmdebstrap is missing: run tools/install-deps full"
 	all=$(IFS=,; echo "linux-image-$rel,linux-headers-$rel,${DEBIAN_PACKAGES[*]}")
 	log=$cache/debian.log
 	# INITRD: the kernel's package makes no initrd, which takes minutes; saina-vm has one.

@@ -79,10 +79,10 @@ configure_debug() {
 
 	debug_fragments >"$1/debug.fragments"
 	debug_make "$1" -s KCONFIG_ALLCONFIG=debug.fragments allnoconfig >"$1/../build.log" 2>&1 ||
-		die "no configuration for the debug kernel; see $1/../build.log"
+		die "cannot configure the debug kernel; see $1/../build.log"
 	while read -r line; do
 		grep -qxF -- "$line" "$1/.config" ||
-			die "the debug kernel cannot have $line (tools/vm/debug.config, selftests/config)"
+			die "the debug kernel's configuration does not accept $line (from tools/vm/debug.config or selftests/config)"
 	done <"$1/debug.fragments"
 }
 
@@ -90,7 +90,7 @@ configure_debug() {
 compile_debug() {
 	local pid n last=0 log=$1/../build.log
 
-	note "building the debug kernel; this takes a while"
+	note "building the debug kernel; this takes a quarter of an hour or longer"
 	debug_make "$1" -j"$(nproc)" bzImage modules >"$log" 2>&1 &
 	pid=$!
 	while kill -0 "$pid" 2>/dev/null; do
@@ -98,7 +98,7 @@ compile_debug() {
 		n=$(grep -c '^  ' "$log")
 		if [ $((n - last)) -ge 200 ]; then
 			last=$n
-			note "debug kernel: $n steps, now $(tail -n 1 "$log" | tr -s ' ')"
+			note "debug kernel: $n build steps done, last: $(tail -n 1 "$log" | tr -s ' ')"
 		fi
 	done
 	wait "$pid"

@@ -128,7 +128,7 @@ download() {
 	[ "$(id -u)" -eq 0 ] && chmod 777 "$dir"
 	if ! (cd "$dir" && "$here/apt-get" -o APT::Sandbox::User=root download "$@"); then
 		# The lists are older than the archive, mostly.
-		[ "$(id -u)" -eq 0 ] || die "cannot download $*; try after apt-get update"
+		[ "$(id -u)" -eq 0 ] || die "cannot download $*; run apt-get update as root and try again"
 		"$here/apt-get" update || die "apt-get update failed"
 		(cd "$dir" && "$here/apt-get" -o APT::Sandbox::User=root download "$@") ||
 			die "cannot download $*"

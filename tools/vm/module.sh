@@ -9,7 +9,7 @@ build_module() {
 	local k=$1 dir ko
 	local tree=$cache/$1
 
-	dir=$(realpath -e "$2") || die "no directory $2"
+	dir=$(realpath -e "$2") || die "there is no directory $2"
 	shift 2
 	need_packages
 	need_kernel "$k"

@@ -38,7 +38,7 @@ prepare_run() {
 	share=$1
 	shift
 
-	run=$(mktemp -d "${TMPDIR:-/tmp}/saina-vm.XXXXXX") || die "cannot make a temporary directory"
+	run=$(mktemp -d "${TMPDIR:-/tmp}/saina-vm.XXXXXX") || die "cannot create a temporary directory"
 	mkdir "$run/ctl" "$run/out"
 	[ "$share" ] || share=$run/out
 	install -m 755 "$here/vm/guest" "$run/ctl/guest"
@@ -128,7 +128,7 @@ run_script() {
 		if [ -s "$run/ctl/boot-s" ] || [ $rc = 124 ] || [ $rc = 137 ] || [ $try = 3 ]; then
 			break
 		fi
-		note "the $kernel kernel did not come up: once more"
+		note "the $kernel kernel did not boot: trying again"
 		tail -n 5 "$run/console.log" >&2
 		stop_vm
 	done
@@ -176,7 +176,7 @@ judge() {
 
 	if [ "$bad" = 1 ] && stale_breakpoint; then
 		rc=$EX_EMULATOR
-		note "FAILED: an emulated processor stopped at a breakpoint that was no longer there: try again"
+		note "FAILED: an emulated processor stopped at a breakpoint that the kernel had removed: try again"
 	elif [ "$bad" = 1 ]; then
 		rc=$EX_KERNEL
 		note "FAILED: trouble in the log of the $kernel kernel"
@@ -189,7 +189,7 @@ judge() {
 		fi
 	elif [ "$qrc" = 124 ] || [ "$qrc" = 137 ]; then
 		rc=$EX_HANG
-		note "FAILED: no end within $timeout s (--timeout)"
+		note "FAILED: the VM did not end within $timeout s (--timeout)"
 		tail -n 15 "$run/console.log" >&2
 		[ ! -s "$run/ctl/ps.log" ] || grep -v '\[.*\]$' "$run/ctl/ps.log" >&2
 	elif [ -s "$run/ctl/error" ]; then
@@ -197,7 +197,7 @@ judge() {
 		note "FAILED: $(cat "$run/ctl/error")"
 	else
 		rc=$EX_SETUP
-		note "FAILED: the VM ended before the script did (qemu: $qrc)"
+		note "FAILED: the VM ended before the script did (exit status of qemu: $qrc)"
 		cat "$run/qemu.log" >&2
 		tail -n 15 "$run/console.log" >&2
 	fi

@@ -59,22 +59,22 @@ local ELEMS = {
 local PAYLOADS = { [64] = true, [128] = true, [256] = true, [352] = true, [1024] = true, [2048] = true }
 
 local JOB_STATES = { [1] = "forming", [2] = "running", [3] = "stopped" }
-local PATHS = { [0] = "no READY received", [1] = "redirected", [2] = "relayed" }
+local PATHS = { [0] = "no READY received", [1] = "redirected", [2] = "relayed through the bridge" }
 
 local REFUSALS = {
-	[1] = "malformed", [2] = "no such job", [3] = "token", [4] = "job is full", [5] = "identifier taken",
-	[6] = "too many elements", [7] = "job stopped", [8] = "not seen to come in by a port of the bridge",
-	[9] = "session unknown: JOIN again", [10] = "version",
+	[1] = "malformed", [2] = "no such job", [3] = "wrong token", [4] = "job is full", [5] = "worker identifier taken",
+	[6] = "too many elements", [7] = "job stopped", [8] = "not yet seen on a port of the bridge",
+	[9] = "session unknown: JOIN again", [10] = "unknown protocol version",
 }
 
 -- bits of the flags, by kind of message: { abbreviation, bit, text }
 local FLAGS = {
 	answer = {
-		{ "degraded", 0x01, "DEGRADED: fewer than k, because workers died" },
-		{ "late", 0x02, "LATE: the addressee is not counted" },
-		{ "resend", 0x04, "RESEND: the addressee is counted" },
+		{ "degraded", 0x01, "DEGRADED: fewer than k, because workers died or a time-out expired" },
+		{ "late", 0x02, "LATE: the addressee is not in the sum" },
+		{ "resend", 0x04, "RESEND: the addressee is in the sum" },
 		{ "pulled", 0x08, "PULLED: answers a PULL" },
-		{ "drop_late", 0x10, "DROP_LATE: late gradients are thrown away" },
+		{ "drop_late", 0x10, "DROP_LATE: late gradients are dropped, not kept as residuals" },
 	},
 	sum = {
 		{ "resend", 0x04, "RESEND: it was counted before" },
@@ -83,7 +83,7 @@ local FLAGS = {
 	},
 	again = { { "retransmit", 0x20, "RETRANSMIT: sent before" } },
 	join = { { "named", 0x02, "NAMED: the job's name follows" } },
-	heartbeat = { { "report", 0x04, "REPORT: how the worker sees the network follows" } },
+	heartbeat = { { "report", 0x04, "REPORT: statistics of the worker follow" } },
 	ready = { { "fast", 0x01, "FAST: a PROBE_REPLY was received" } },
 }
 
@@ -111,10 +111,11 @@ local FIELDS = {
 	{ "session", 8, "hex", "Session" },
 }
 
-local NAKS = { [1] = "out of order", [2] = "may not begin yet", [3] = "another exponent" }
+local NAKS = { [1] = "out of order", [2] = "may not begin yet", [3] = "another exponent",
+	[4] = "the job runs steps, not rounds, or the other way round" }
 local GOING = { "going", 8, "workers", "Workers that may do the step they are in" }
 local STEP = { "step", 4, "dec", "Step the addressee is in" }
-local LOW = { "low", 4, "dec", "Steps that all workers have finished" }
+local LOW = { "low", 4, "dec", "Steps that all workers of the group have finished" }
 local PROBE = { "probe", 4, "dec", "Id of the probe for redirected results, 0: none" }
 
 -- header fields that have another meaning in messages of a type
@@ -124,7 +125,10 @@ local OVERRIDES = {
 	[12] = { mask = { "behind", 8, "workers", "Workers too many rounds behind for the round to begin" } },
 	[13] = { mask = { "updates", 8, "dec", "Updates in the sums" }, slot_round = LOW },
 	[14] = { k = { "nak", 1, "dec", "Reason of the NAK", NAKS }, mask = GOING, aux = STEP, slot_round = LOW },
-	[15] = { segment = { "window", 4, "dec", "Steps ahead of the slowest" }, mask = GOING, aux = STEP, slot_round = LOW },
+	[15] = {
+		k = { "mode", 1, "dec", "The job runs", { [0] = "steps", [4] = "rounds: no worker may begin a step" } },
+		segment = { "window", 4, "dec", "Steps ahead of the slowest, 4294967295: no bound" }, mask = GOING, aux = STEP, slot_round = LOW,
+	},
 	[19] = { segment = PROBE },
 	[21] = {
 		segment = PROBE, aux = { "board", 4, "dec", "Output array that doorbells are answered in, 0: none" },
@@ -138,7 +142,7 @@ local BROADCAST = { aux = { "timeout_us", 4, "dec", "Time-out of the policy (us)
 
 local BODIES = {
 	doorbell = {
-		{ "bell.rung", 8, "segments", "Posted: the gradient is in shared memory, or its result is wanted there" },
+		{ "bell.rung", 8, "segments", "Posted: the gradient is in shared memory, or its result is requested there" },
 		{ "bell.done", 8, "segments", "Done: the result is there" },
 	},
 	ask = {
@@ -152,7 +156,7 @@ local BODIES = {
 		{ "join.name", 32, "text", "Name" },
 		{ "nonce", 8, "hex", "Nonce" },
 		{ "elements", 8, "dec", "Elements" },
-		{ "join.round", 4, "dec", "First round it would send" },
+		{ "join.round", 4, "dec", "First round that the worker would send" },
 		{ "join.reserved", 4, "zero", "Reserved" },
 	},
 	report = {
@@ -176,15 +180,15 @@ local BODIES = {
 		{ "welcome.ring", 2, "dec", "Rounds of results kept" },
 		{ "welcome.workers", 1, "dec", "Workers of the job" },
 		{ "state", 1, "dec", "State of the job", JOB_STATES },
-		{ "welcome.round", 4, "dec", "First round it may contribute to" },
+		{ "welcome.round", 4, "dec", "First round that the worker may contribute to" },
 		{ "welcome.group", 4, "ipv4", "Group of the results" },
 		{ "welcome.heartbeat_ms", 2, "dec", "Heartbeat every (ms)" },
 		{ "welcome.dead_ms", 2, "dec", "Dead when silent for (ms)" },
-		{ "welcome.exponent", 1, "int", "Exponent of the first round" },
+		{ "welcome.exponent", 1, "int", "First exponent of the parameters (ssp, asp, grouped)" },
 		{ "welcome.elem", 1, "dec", "Elements of the job are", "elems" },
 		{ "welcome.formed", 1, "dec", "Admitted while the job was forming" },
 		{ "welcome.reports", 1, "dec", "Heartbeats may have a report" },
-		{ "welcome.part", 1, "dec", "Part that it computes" },
+		{ "welcome.part", 1, "dec", "Part that the worker computes" },
 		{ "welcome.parts", 1, "dec", "Parts of the gradient" },
 		{ "welcome.by_reference", 1, "dec", "The job may work by reference" },
 		{ "welcome.reserved", 1, "zero", "Reserved" },
@@ -198,7 +202,7 @@ local BODIES = {
 		{ "status.active", 8, "workers", "Workers alive" },
 		{ "status.round", 4, "dec", "Next round to open" },
 		{ "state", 1, "dec", "State of the job", JOB_STATES },
-		{ "status.path", 1, "dec", "Results get to it", PATHS },
+		{ "status.path", 1, "dec", "Path of the results to the worker", PATHS },
 		{ "status.timeout_ms", 2, "dec", "Time-out of the policy (ms), 0: none" },
 	},
 }
@@ -289,10 +293,10 @@ local EXPERTS = {
 	direction = { "a message of this type is not sent to, or from, this port", "WARN" },
 	not_zero = { "must be 0 here", "WARN" },
 	flags = { "a flag that this message type does not have", "WARN" },
-	job = { "not a job: 0 to 255", "WARN" },
-	worker = { "not a worker: 0 to 63", "WARN" },
+	job = { "not a job number: 0 to 255", "WARN" },
+	worker = { "not a worker number: 0 to 63, or 255 for none", "WARN" },
 	elem = { "unknown element type", "WARN" },
-	count = { "not a payload of a job", "WARN" },
+	count = { "not a payload size: 64, 128, 256, 352, 1024 or 2048", "WARN" },
 	exponent = { "not a block scale: -104 to 110 (GRAD and RESULT: or -128 for NaN), 0 where elements are floats", "WARN" },
 	mask = { "the number of bits in the mask is not the number of contributors", "ERROR" },
 }
