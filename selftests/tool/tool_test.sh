@@ -112,7 +112,7 @@ check_silent "job set: policy bsp is accepted" job set digits policy bsp
 check_json "limits show: the defaults are shown" '[256,true]' '.[0]|[.jobs,.memory>=.memory_job]' limits show
 check_silent "limits set: fewer jobs and less memory are accepted" limits set jobs 1 memory-job 8M memory 16M
 check_json "limits show: the limits that were set are shown" '[[1,8388608,16777216]]' '[.[]|[.jobs,.memory_job,.memory]]' limits show
-check_error "job add: one job more than the limit is refused" 1 'there are 1 jobs, the limit.*' job add second elements 1 workers 1
+check_error "job add: one job more than the limit is refused" 1 'there are 1 jobs, which is the limit: .*saina limits set jobs N.*' job add second elements 1 workers 1
 check_silent "limits set: more jobs are accepted" limits set jobs 8
 check_error "job add: more memory than a job may have is refused" 1 '.*the limit is 8 MiB a job.*\(attribute "elements"\)' job add big elements 10000000 workers 1
 check_error "limits set: more jobs than there can be are refused" 1 '.*1\.\.256.*\(attribute "jobs"\)' limits set jobs 257
@@ -141,7 +141,7 @@ check_json "port show: the faults that were set are shown" '{"loss_in":0.25,"los
 	'.[0].injected' port show p1
 check_json "port show: a port without faults shows none" '[0,0]' '.[0].injected|[.loss_in,.delay_in_us]' port show p0
 check_silent "port set: faults of 0 are accepted" port set p1 loss-in 0 loss-out 0 delay-in 0
-check_error "port set: an unknown port is refused" 1 '.*no such port.*\(attribute "ifname"\)' port set nosuch loss-in 0.1
+check_error "port set: an unknown port is refused" 1 'bridge br0 has no port nosuch \(attribute "ifname"\)' port set nosuch loss-in 0.1
 check_error "port show: an unknown port is refused" 1 '"nosuch" is not a port of the bridge; .*' port show nosuch
 
 # 4. workers, slots, monitor
