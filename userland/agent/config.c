@@ -386,8 +386,10 @@ static int jobs_read(struct config_error *c, const config_setting_t *list, struc
 		return set_error(c, config_setting_source_line(list),
 				 "jobs: must be a list of groups: ( { name = ...; }, ... )");
 	cfg->jobs = calloc(n ? n : 1, sizeof(*cfg->jobs));
-	if (!cfg->jobs)
+	if (!cfg->jobs) {
+		set_error(c, config_setting_source_line(list), "jobs: out of memory");
 		return -ENOMEM;
+	}
 	for (i = 0; i < n; i++) {
 		const config_setting_t *s = config_setting_get_elem(list, i);
 		struct config_job *j = &cfg->jobs[cfg->n_jobs++];

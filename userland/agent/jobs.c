@@ -170,8 +170,10 @@ int jobs_check(const struct config *cfg, char *text, size_t size)
 	int i, ret;
 
 	core = saina_core_new(&ops, NULL, NULL);
-	if (!core)
+	if (!core) {
+		snprintf(text, size, "out of memory");
 		return -ENOMEM;
+	}
 	ret = saina_core_limits_set(core, &cfg->limits, &err);
 	if (ret)
 		snprintf(text, size, "%s:%d: limits: %s", cfg->file, cfg->limits_line, err.text);
