@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <time.h>
 
+#define NSEC_PER_MSEC 1000000ull
+#define NSEC_PER_SEC  1000000000ull
+
 static inline uint64_t monotonic_ns(void)
 {
 	struct timespec t;

@@ -9,7 +9,7 @@ $(JOBCORE_TESTS): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
 	$(call link,$^ -lcmocka)
 
 $(B)/selftests/config_test: $(call objs,selftests/unit/config_test.c $(JOBCORE_SRCS) \
-		$(addprefix userland/agent/,config.c log.c loop.c))
+		$(addprefix userland/agent/,config.c log.c))
 	$(call link,$^ -lcmocka -lconfig)
 
 $(B)/selftests/decode_test: $(call objs,selftests/unit/decode_test.c $(JOBCORE_SRCS) \

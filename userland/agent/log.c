@@ -4,7 +4,7 @@
 #include <string.h>
 #include <syslog.h>
 #include "agent/log.h"
-#include "agent/loop.h"
+#include "monotonic.h"
 
 #define LIMIT_BURST 10
 
@@ -53,7 +53,7 @@ void log_line(int level, const char *fmt, ...)
 
 bool log_allowed(struct log_limit *l, int level)
 {
-	uint64_t now = loop_now();
+	uint64_t now = monotonic_ns();
 
 	if (now - l->refill_ns >= NSEC_PER_SEC) {
 		/* ten quiet seconds restore the whole burst */

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 #include <sys/timerfd.h>
+#include "agent/log.h"
 #include "agent/loop.h"
-#include "monotonic.h"
 
 uint64_t loop_now(void)
 {
 	return monotonic_ns();
 }
 
+static int call_failed(const char *call)
+{
+	int err = -errno;
+
+	log_error("event loop: %s: %s", call, strerror(-err));
+	return err;
+}
+
 int loop_init(struct loop *l)
 {
 	l->stop = false;
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
-	return l->epoll < 0 ? -errno : 0;
+	return l->epoll < 0 ? call_failed("epoll_create1") : 0;
 }
 
 void loop_uninit(struct loop *l)
@@ -27,7 +36,7 @@ int loop_add(struct loop *l, struct source *s, uint32_t events)
 {
 	struct epoll_event ev = { .events = events, .data.ptr = s };
 
-	return epoll_ctl(l->epoll, EPOLL_CTL_ADD, s->fd, &ev) ? -errno : 0;
+	return epoll_ctl(l->epoll, EPOLL_CTL_ADD, s->fd, &ev) ? call_failed("epoll_ctl") : 0;
 }
 
 int loop_change(struct loop *l, struct source *s, uint32_t events)
@@ -51,7 +60,7 @@ int loop_turn(struct loop *l, int timeout_ms)
 	/* one at a time: a handler may free any other source */
 	n = epoll_wait(l->epoll, &ev, 1, timeout_ms);
 	if (n < 0)
-		return errno == EINTR ? 0 : -errno;
+		return errno == EINTR ? 0 : call_failed("epoll_wait");
 	if (n) {
 		s = ev.data.ptr;
 		s->ready(s, ev.events);
@@ -76,7 +85,7 @@ int loop_timer_add(struct loop *l, struct source *s)
 
 	s->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (s->fd < 0)
-		return -errno;
+		return call_failed("timerfd_create");
 	ret = loop_add(l, s, EPOLLIN);
 	if (ret) {
 		close(s->fd);

@@ -6,9 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
-
-#define NSEC_PER_MSEC 1000000ull
-#define NSEC_PER_SEC  1000000000ull
+#include "monotonic.h"
 
 /* A descriptor to wait for.  Owned by the caller. */
 struct source {

@@ -124,8 +124,11 @@ static int signals_init(struct agent *a, struct source *s)
 	signal(SIGPIPE, SIG_IGN);
 	*s = (struct source){ .ready = signal_ready, .arg = a };
 	s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (s->fd < 0)
-		return -errno;
+	if (s->fd < 0) {
+		ret = -errno;
+		log_error("signalfd: %s", strerror(-ret));
+		return ret;
+	}
 	ret = loop_add(&a->loop, s, EPOLLIN);
 	if (ret)
 		close(s->fd);
