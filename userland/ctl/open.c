@@ -118,7 +118,8 @@ static int socket_open(struct saina_ctl *ctl, const char *path)
 	return 0;
 }
 
-static void open_error_set(int err, const char *path, bool chosen)
+/* @kernel: errno of kernel_open(); 0: @path was chosen, the kernel was not tried */
+static void open_error_set(int err, const char *path, int kernel)
 {
 	const char *what;
 
@@ -145,21 +146,21 @@ static void open_error_set(int err, const char *path, bool chosen)
 	default:
 		what = strerror(-err);
 	}
-	if (chosen)
+	if (!kernel)
 		snprintf(open_error, sizeof(open_error),
 			 "no control plane at %s: %s; start sainad with that control socket, or name the right one (-s, SAINA_CONTROL)",
 			 path, what);
 	else
 		snprintf(open_error, sizeof(open_error),
-			 "no control plane: saina.ko is not loaded, and at %s: %s; start sainad, or name its control socket (-s, SAINA_CONTROL)",
-			 path, what);
+			 "no control plane: %s%s, and at %s: %s; start sainad, or name its control socket (-s, SAINA_CONTROL)",
+			 kernel == -ENOENT ? "saina.ko is not loaded" : "in the kernel: ",
+			 kernel == -ENOENT ? "" : strerror(-kernel), path, what);
 }
 
 int saina_ctl_open(struct saina_ctl **out, const char *path, const char **error)
 {
 	struct saina_ctl *ctl = calloc(1, sizeof(*ctl));
-	bool chosen = true;
-	int ret;
+	int ret, kernel = 0;
 
 	*out = NULL;
 	*error = open_error;
@@ -183,15 +184,14 @@ int saina_ctl_open(struct saina_ctl **out, const char *path, const char **error)
 		goto done;
 	}
 	if (!path || !*path) {
-		chosen = false;
-		ret = kernel_open(ctl);
+		ret = kernel = kernel_open(ctl);
 		if (!ret)
 			goto done;
 		path = SAINA_CTL_SOCKET;
 	}
 	ret = socket_open(ctl, path);
 	if (ret)
-		open_error_set(ret, path, chosen);
+		open_error_set(ret, path, kernel);
 done:
 	if (ret) {
 		free(ctl);
