@@ -256,23 +256,26 @@ static const struct saina_job *find_job(struct agent *a, const struct sender *fr
 					const struct saina_hdr *h, const struct saina_join *join)
 {
 	const struct saina_join_named *by = (const void *)join;
+	bool named = h->flags & SAINA_F_NAMED;
+	unsigned int id = le16toh(h->job);
 	const struct saina_job *job;
-	char name[SAINA_NAME_LEN];
+	char name[SAINA_NAME_LEN] = "";
 
-	if (!(h->flags & SAINA_F_NAMED)) {
-		job = saina_core_job_find(a->jobs->core, 1, le16toh(h->job), NULL, NULL);
-		if (!job)
-			reply_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
-				     "there is no job %u here: `saina job show` lists the jobs",
-				     le16toh(h->job));
+	if (named)
+		sanitize_name(by->job, name);
+	job = saina_core_job_find(a->jobs->core, !named, id, name, NULL);
+	if (job)
 		return job;
-	}
-	sanitize_name(by->job, name);
-	job = saina_core_job_find(a->jobs->core, 0, 0, name, NULL);
-	if (!job)
+	if (backend_detached_find(a, !named, id, name))
+		reply_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_STOPPED,
+			     "the job is stopped, because it has no data path: `saina job show` on the bridge's host says why");
+	else if (named)
 		reply_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
 			     "there is no job \"%s\" here: `saina job show` lists the jobs", name);
-	return job;
+	else
+		reply_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
+			     "there is no job %u here: `saina job show` lists the jobs", id);
+	return NULL;
 }
 
 void admit_join(struct agent *a, const struct sender *from, const struct saina_hdr *h,
