@@ -93,6 +93,10 @@ void saina_job_fit(const struct saina_core *c, struct saina_job *job, __u64 has)
 static int refuse_with_command(const struct saina_core *c, const struct saina_job *job, __u64 room,
 			       struct saina_core_err *err)
 {
+	static const char *const type[] = { [SAINA_ELEM_INT32] = "",
+					    [SAINA_ELEM_FLOAT32] = " type float32",
+					    [SAINA_ELEM_BFLOAT16] = " type bfloat16",
+					    [SAINA_ELEM_INT16] = " type int16" };
 	struct saina_job *fit = &c->t->fit;
 
 	*fit = *job;
@@ -105,12 +109,12 @@ static int refuse_with_command(const struct saina_core *c, const struct saina_jo
 	if (fit->memory > room)
 		return 0;
 	return saina_refuse(err, -EDQUOT, SAINA_A_JOB_ELEMENTS,
-			    "the job needs %llu MiB, it may take %llu; this fits: saina job add %s "
+			    "the job needs %llu of %llu MiB; this fits: saina job add %s "
 			    "elements %llu workers %u ring %u%s%s",
 			    saina_mib(job->memory), saina_mib(room), fit->name,
 			    (unsigned long long)fit->elements, fit->workers, fit->ring,
 			    fit->payload != job->payload ? " payload 2048" : "",
-			    fit->elem == SAINA_ELEM_INT16 ? " type int16" : "");
+			    type[fit->elem]);
 }
 
 /*

@@ -271,6 +271,11 @@ static void job_of_int16(void **state)
 	r.elem_type = SAINA_ELEM_BFLOAT16;
 	assert_int_equal(saina_core_job_new(with_module, &r, &job, &o->err), 0);
 	assert_int_equal(job->segments, 3);
+	r = job_req("big-job-with-the-longest-name-x", 110000000, 2);
+	SAINA_PUT(&r, SAINA_A_JOB_ELEM_TYPE, elem_type, SAINA_ELEM_BFLOAT16);
+	assert_refused(o, saina_core_job_new(with_module, &r, NULL, &o->err), -EDQUOT,
+		       SAINA_A_JOB_ELEMENTS);
+	assert_non_null(strstr(o->err.text, " type bfloat16"));
 	saina_core_free(with_module);
 }
 
