@@ -155,12 +155,15 @@ static int progs_dup(struct saina_dp *dp, const struct bpf_object *obj, const ch
 
 		prog[i] = p ? dup(bpf_program__fd(p)) : -1;
 		if (prog[i] < 0) {
-			dp_fail(dp, -ENOENT, "%s has no program %s", path, prog_name[i]);
+			int err = p ? -errno : -ENOENT;
+
+			dp_fail(dp, err, "%s: program %s: %s", path, prog_name[i],
+				p ? strerror(-err) : "there is none");
 			while (i-- > from) {
 				close(prog[i]);
 				prog[i] = -1;
 			}
-			return -ENOENT;
+			return err;
 		}
 	}
 	return 0;
@@ -169,11 +172,14 @@ static int progs_dup(struct saina_dp *dp, const struct bpf_object *obj, const ch
 static int maps_dup(struct saina_dp *dp, const struct bpf_object *obj)
 {
 	for (int i = 0; i < DP_MAPS; i++) {
-		int fd = bpf_object__find_map_fd_by_name(obj, dp_map_name[i]);
+		int fd = bpf_object__find_map_fd_by_name(obj, dp_map_name[i]), err;
 
 		dp->map[i] = fd < 0 ? fd : dup(fd);
-		if (dp->map[i] < 0)
-			return dp_fail(dp, -ENOENT, "%s has no map %s", dp->object, dp_map_name[i]);
+		if (dp->map[i] >= 0)
+			continue;
+		err = fd < 0 ? -ENOENT : -errno;
+		return dp_fail(dp, err, "%s: map %s: %s", dp->object, dp_map_name[i],
+			       fd < 0 ? "there is none" : strerror(-err));
 	}
 	return 0;
 }
