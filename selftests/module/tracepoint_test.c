@@ -132,6 +132,11 @@ static void jobs_and_workers(void)
 	traced("saina_policy_asked", "job=0 round=0 policy_seq=2 old=1");
 	traced("saina_snapshot_published", "policy_seq=2 k=1");
 	traced("saina_job_set", "policy=fastest k=1 policy_seq=2");
+
+	request_job_new_as("steps", 2, 1000, 0, 0, "ssp:2");
+	read_trace();
+	traced("saina_job_new", "policy=ssp k=");
+	request_job_del(1);
 }
 
 static void data_path(void)
