@@ -214,6 +214,10 @@ def fields_test():
     got = dissect([frame(header(14, k=3, mask=0b110, aux=7, slot_round=4), DATA, WORKER)],
                   ["saina.nak", "saina.going", "saina.step", "saina.low", "saina.k", "saina.contributor", "_ws.expert.message"])[0]
     point(got == ["3", "0x0000000000000006", "7", "4", "", "", ""], "NAK: reason, who may go on, steps", got)
+    got = dissect([frame(header(15, k=k, segment=2, mask=0b110, aux=7, slot_round=4), DATA, WORKER) for k in (0, 4)],
+                  ["saina.mode", "saina.window", "saina.going", "saina.step", "saina.low", "saina.fence", "saina.k", "_ws.expert.message"])
+    point(got == [["0", "2", "0x0000000000000006", "7", "4", "", "", ""], ["4", "2", "0x0000000000000006", "7", "", "4", "", ""]],
+          "GO: mode, window, who may go on, steps; with mode 4 the first round of the other mode", got)
     nan = dict(exponent=-128)
     got = dissect([frame(grad(**nan)), frame(header(2, elems=64, worker=ANY, session=0, **nan) + elements(), DATA, RESULT)],
                   ["saina.exponent", "saina.element", "_ws.col.Info", "_ws.expert.message"])

@@ -116,6 +116,8 @@ local NAKS = { [1] = "out of order", [2] = "may not begin yet", [3] = "another e
 local GOING = { "going", 8, "workers", "Workers that may do the step they are in" }
 local STEP = { "step", 4, "dec", "Step the addressee is in" }
 local LOW = { "low", 4, "dec", "Steps that all workers of the group have finished" }
+-- ... instead of LOW, in a NAK or GO with k 4
+local FENCE = { "fence", 4, "dec", "First round or step of the other mode" }
 local PROBE = { "probe", 4, "dec", "Id of the probe for redirected results, 0: none" }
 
 -- header fields that have another meaning in messages of a type
@@ -256,6 +258,7 @@ for _, fields in pairs(OVERRIDES) do
 	end
 end
 declare_field(BROADCAST.aux)
+declare_field(FENCE)
 for _, body in pairs(BODIES) do
 	body.size = 0
 	for _, spec in ipairs(body) do
@@ -651,7 +654,8 @@ local function add_header(tree, tvb, m, type_of)
 		if spec[3] == "flags" then
 			add_flags(tree, part, type_of)
 		else
-			item[spec[1]] = add_field(tree, overrides[spec[1]] or spec, part, m)
+			local field = overrides[spec[1]] or spec
+			item[spec[1]] = add_field(tree, field == LOW and m.k == 4 and FENCE or field, part, m)
 		end
 		if spec[1] == "mask" then
 			m.mask = set_bits(part)
