@@ -141,7 +141,7 @@ help:
 	@echo 'make demo            set up everything, train eight workers five ways, draw the picture'
 	@echo 'make demo-torch      a training script under torchrun with stragglers, with Gloo and with SAINA: table and picture'
 	@echo 'make demo-vm         a small version of make demo in a VM, with saina.ko and the kernel datapath of Open vSwitch (DEMO_VM_KERNEL=6.12)'
-	@echo 'make check           set up everything, run the quick tests: under eight minutes on two cores'
+	@echo 'make check           set up everything, run the quick tests: 8 to 12 minutes on two cores'
 	@echo 'make check-all       the same with all tests: more than an hour (SHARD=2/4: the second of four parts)'
 	@echo 'make                 build into $(B)/'
 	@echo 'make bench           all-reduce compared with Gloo and Open MPI, under 30 minutes (BENCH_ARGS=--quick: under 3)'

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Scripts that build a lab with tools/saina-lab.
-NET_TESTS := json_test lab backend basic shm shm_server ctrl_fields nofile loss bad_values send_errors stop firewall delay policy policies control steps groups grouping sfcd death join agent ports jobs foreign slowpath tc_handoff generic hook skb_clones gso podman hostile many capture metrics top
+# Scripts that build a with tools/saina-lab.
+NET_TESTS := json_test lab backend basic shm shm_server ctrl_fields loss bad_values send_errors stop firewall delay policy policies control steps groups sfcd death join agent ports jobs foreign slowpath tc_handoff generic hook gso podman hostile many capture metrics top
 
 $(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,400,selftests/net/$(t).sh))
+# The lab itself, the limit of descriptors, the controller of groups and cloned frames: nearly two
+# minutes together.
+NET_TESTS_FULL := lab nofile grouping skb_clones
+$(foreach t,$(NET_TESTS_FULL),$(call test,net/$(t),full,host,400,selftests/net/$(t).sh))
 # Again with the tc hook, on a Linux bridge.
 HOOK_TESTS := basic loss hostile
 HOOK_TESTS_FULL := policy sfcd death foreign steps
