@@ -53,7 +53,10 @@ check "top: the straggler is late in most, the others are not" top q \
 check "top: sparklines" top q 'rounds/s [▁▂▃▄▅▆▇█]{5,20}  k ▆+' '^    2 .* [▄▅▆▇█]{3}'
 locale=C check "top: sparklines without UTF-8" top q 'rounds/s [_.:=+*#-]{5,20}  k \++'
 check "top: of one job" top q '^steady running' -- steady
+check "top: of one job, by its number" top q '^steady running' -- "$(job_field steady id)"
+matches "top: a number that no job can have is refused" "\"256\" is not a job number" "$(saina top 256 2>&1)"
 check "top: of a job that is not there" top q 'no job has the name "nosuch"' -- nosuch
+check "top: of a number that no job has" top q 'no job has the number 255' -- 255
 check "top: paused" top pq '^steady running'
 terminal=nosuch check "top: an unknown terminal is refused" top "" 'unknown terminal type "nosuch"'
 matches "top: without a terminal it is refused" "needs a terminal .* use saina monitor" "$(saina top 2>&1 </dev/null)"

@@ -119,6 +119,8 @@ static const struct {
 	{ "job show ''", "saina: job show: \"\" is not a job name: must have 1 to 31 characters" },
 	{ "job show abcdefghijabcdefghijabcdefghijab",
 	  "saina: job show: \"abcdefghijabcdefghijabcdefghijab\" is not a job name: must have 1 to 31 characters" },
+	{ "top 256", "saina: top: \"256\" is not a job number: must be 0 to 255" },
+	{ "top 1 b", "saina: top: unexpected argument \"b\"" },
 	{ "job add", "saina: job add: the name of the new job is missing" },
 	{ "job add d", "saina: job add: \"elements\" is missing" },
 	{ "job add d elements 5 workers=4", "saina: job add: \"workers=4\": give it as two words: workers 4" },

@@ -164,7 +164,15 @@ static void draw_help(struct screen *s)
 		draw_line(s, A_NORMAL, "%s", lines[i]);
 }
 
-static void draw(struct screen *s, const struct top *top, const char *only)
+/* Is this the job that was asked for?  Without a number and a name, all are. */
+static bool is_shown(const struct saina_job_attrs *a, const struct saina_job_attrs *only)
+{
+	if (SAINA_HAS(only, SAINA_A_JOB_ID))
+		return a->id == only->id;
+	return !SAINA_HAS(only, SAINA_A_JOB_NAME) || !strcmp(a->name, only->name);
+}
+
+static void draw(struct screen *s, const struct top *top, const struct saina_job_attrs *only)
 {
 	time_t now = time(NULL);
 	char clock[32];
@@ -176,7 +184,7 @@ static void draw(struct screen *s, const struct top *top, const char *only)
 	if (s->help)
 		draw_help(s);
 	for (int i = 0; i < SAINA_JOBS_MAX && !s->help; i++) {
-		if (!top->job[i].there || (only && strcmp(top->job[i].attrs.name, only)))
+		if (!top->job[i].there || !is_shown(&top->job[i].attrs, only))
 			continue;
 		jobs++;
 		draw_job(s, &top->job[i]);
@@ -189,8 +197,10 @@ static void draw(struct screen *s, const struct top *top, const char *only)
 	attrset(A_NORMAL);
 	if (top->error[0])
 		mvprintw(1, 0, "%s", top->error);
-	else if (!jobs && !s->help && only)
-		mvprintw(1, 0, "no job has the name \"%s\"", only);
+	else if (!jobs && !s->help && SAINA_HAS(only, SAINA_A_JOB_ID))
+		mvprintw(1, 0, "no job has the number %u", only->id);
+	else if (!jobs && !s->help && SAINA_HAS(only, SAINA_A_JOB_NAME))
+		mvprintw(1, 0, "no job has the name \"%s\"", only->name);
 	else if (!jobs && !s->help)
 		mvaddstr(1, 0, "no jobs (make one: saina job add NAME elements N workers N)");
 	refresh();
@@ -239,7 +249,8 @@ static void wait_input(unsigned int ms)
 	poll(&in, 1, ms);
 }
 
-static void run_screen(const struct tool *t, struct top *top, const char *only, unsigned int interval)
+static void run_screen(const struct tool *t, struct top *top, const struct saina_job_attrs *only,
+		       unsigned int interval)
 {
 	struct screen s = { .utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8") };
 	struct saina_ctl *agent = NULL;
@@ -270,9 +281,11 @@ static void run_screen(const struct tool *t, struct top *top, const char *only, 
 int tool_top(const struct tool *t, struct args *a)
 {
 	uint64_t interval = 1000;
-	const char *word, *only = NULL;
+	struct saina_job_attrs only = { 0 };
 	struct saina_ctl *agent;
+	const char *word;
 	struct top *top;
+	int ret;
 
 	while ((word = args_next(a))) {
 		if (!strcmp(word, "help")) {
@@ -283,10 +296,13 @@ int tool_top(const struct tool *t, struct args *a)
 			word = args_next(a);
 			if (!word || !args_number(word, 100, 60000, &interval))
 				return args_error(a, "interval must be 100 to 60000 milliseconds");
-		} else if (only) {
+		} else if (only.has) {
 			return args_error(a, "unexpected argument \"%s\"", word);
 		} else {
-			only = word;
+			ret = parse_job(a, word, &only.has, SAINA_A_JOB_ID, SAINA_A_JOB_NAME,
+					&only.id, only.name);
+			if (ret)
+				return ret;
 		}
 	}
 	if (t->mode != OUT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
@@ -313,7 +329,7 @@ int tool_top(const struct tool *t, struct args *a)
 	keypad(stdscr, TRUE);
 	nodelay(stdscr, TRUE);
 	curs_set(0);
-	run_screen(t, top, only, interval);
+	run_screen(t, top, &only, interval);
 	endwin();
 	top_free(top);
 	free(top);
