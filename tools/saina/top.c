@@ -314,8 +314,10 @@ int tool_top(const struct tool *t, struct args *a)
 		return EXIT_FAILURE;
 	saina_ctl_close(agent);
 	top = calloc(1, sizeof(*top));
-	if (!top)
+	if (!top) {
+		fprintf(stderr, "saina: out of memory\n");
 		return EXIT_FAILURE;
+	}
 	setlocale(LC_ALL, "");
 	stop_on_signals(true);
 	if (!newterm(NULL, stdout, stdin)) {

@@ -27,8 +27,10 @@ static void job_cb(void *arg, const void *obj)
 
 	if (!j->worker)
 		j->worker = calloc(SAINA_WORKERS_MAX, sizeof(*j->worker));
-	if (!j->worker)
+	if (!j->worker) {
+		snprintf(top->error, sizeof(top->error), "out of memory");
 		return;
+	}
 	/* another job has that number now: forget the old one */
 	if (a->generation != j->generation || strcmp(a->name, j->attrs.name)) {
 		struct top_worker *w = j->worker;
@@ -155,6 +157,7 @@ bool top_sample(struct top *top, struct saina_ctl *agent)
 	int ret, i;
 
 	mark_absent(top);
+	top->error[0] = 0;
 	ret = rpc_call_quiet(agent, SAINA_CMD_JOB_GET, true, NULL, NULL, &saina_job_class, job_cb, top);
 	if (!ret)
 		ret = rpc_call_quiet(agent, SAINA_CMD_WORKER_GET, true, NULL, NULL, &saina_worker_class,
@@ -189,7 +192,6 @@ bool top_sample(struct top *top, struct saina_ctl *agent)
 	for (i = 0; i < SAINA_JOBS_MAX; i++)
 		if (top->job[i].there)
 			update_job_rates(&top->job[i], dt);
-	top->error[0] = 0;
 	return true;
 }
 
