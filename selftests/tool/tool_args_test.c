@@ -113,6 +113,7 @@ static const struct {
 	{ "-n", "saina: option \"-n\" needs a value" },
 	{ "job frob", "saina: job: unknown command \"frob\"; allowed: show, add, set, del, help" },
 	{ "job show -j", "saina: job show: \"-j\" is an option: options go before the object" },
+	{ "job show -n", "saina: job show: \"-n\" is an option: options go before the object" },
 	{ "job show a b", "saina: job show: unexpected argument \"b\"" },
 	{ "job show 256", "saina: job show: \"256\" is not a job number: must be 0 to 255" },
 	{ "job show 99999999999999999999", "saina: job show: \"99999999999999999999\" is not a job number: must be 0 to 255" },

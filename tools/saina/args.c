@@ -40,7 +40,8 @@ int args_error(const struct args *a, const char *fmt, ...)
 
 int args_not_option(const struct args *a, const char *word)
 {
-	if (word[0] == '-' && (word[1] == '-' || (word[1] && !word[2] && strchr("jpsVh", word[1]))))
+	if (word[0] == '-' &&
+	    (word[1] == '-' || (word[1] && !word[2] && strchr("jpsnVh", word[1]))))
 		return args_error(a, "\"%s\" is an option: options go before the object", word);
 	return 0;
 }
