@@ -87,7 +87,7 @@ static const struct link *find_interface(__be32 to, const struct links *links)
 	ret = route_get(to, &r);
 	if (ret || !r.found) {
 		doc_report(DOC_FAIL, "route", "give this container an address in the aggregator's subnet",
-			   "no route to %s: %s", text, strerror(-ret));
+			   "no route to %s: %s", text, strerror(ret ? -ret : ENETUNREACH));
 		return NULL;
 	}
 	if (r.type == RTN_LOCAL) {
