@@ -96,6 +96,7 @@ check_refused '"65001"' up "$LAB" --mtu 65001
 check_refused '"0"' up "$LAB" --workers 0
 check_refused '"token-ring"' up "$LAB" --bridge token-ring
 check_refused '"101"' up "$LAB" --loss 101
+check_refused '"100.5"' up "$LAB" --loss 100.5
 check_refused '--frobnicate' up "$LAB" --frobnicate 1
 check_refused '--rate' up "$LAB" --rate
 check_refused '"fly"' fly

@@ -35,8 +35,7 @@ decimal() { # OPTION TEXT
 }
 
 percent() { # OPTION TEXT
-	decimal "$1" "${2%\%}"
-	[ "${2%%.*}" = 100 ] || [[ ${2%\%} =~ ^[0-9]{1,2}(\.[0-9]+)?$ ]] ||
+	[[ ${2%\%} =~ ^([0-9]{1,2}(\.[0-9]+)?|100(\.0+)?)$ ]] ||
 		usage_error "$1: \"$2\" is not a percentage from 0 to 100"
 }
 
