@@ -100,4 +100,6 @@ check_refused '"100.5"' up "$LAB" --loss 100.5
 check_refused '--frobnicate' up "$LAB" --frobnicate 1
 check_refused '--rate' up "$LAB" --rate
 check_refused '"fly"' fly
+matches "saina-lab clean: an unknown lab is refused" "there is no lab $LAB; saina-lab list" "$("$LAB_TOOL" clean "$LAB" 2>&1)"
+check "saina-lab clean: an unknown lab is a failure" not "$LAB_TOOL" clean "$LAB"
 finished
