@@ -34,6 +34,10 @@ lab_up --workers 8
 reduce i352 352 int32 10007 20
 reduce f256 256 float32 10007 20
 reduce tiny 64 int32 1 10
+job gaps workers 1 elements 2560 payload 256
+matches "saina-allreduce: buckets that leave no room for elements are refused" "10 buckets do not fit the job of 2560 elements" \
+	"$(in_worker 0 "$B/saina-allreduce" --aggregator "$AGG" --job gaps --buckets 10 2>&1)"
+saina job del gaps
 
 # 2. Workers without privileges, two behind each port
 # Workers need no privilege, and may share a port: four behind two, as nobody.

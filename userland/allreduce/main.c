@@ -18,6 +18,8 @@
 
 static int prepare(struct run *r)
 {
+	uint64_t gaps;
+
 	r->info.size = sizeof(r->info);
 	saina_info(r->s, &r->info);
 	r->first = r->info.round;
@@ -37,8 +39,9 @@ static int prepare(struct run *r)
 			r->a->sweep.end, r->info.elements);
 		return EXIT_USAGE;
 	}
+	gaps = (uint64_t)r->a->buckets * r->info.payload;
 	if (r->a->buckets > 1 && !r->a->elements && !r->a->sweep.end)
-		r->n -= (uint64_t)r->a->buckets * r->info.payload;	/* room for the gaps */
+		r->n -= gaps < r->n ? gaps : r->n;	/* 0 does not fit */
 	if (!rounds_fit(r)) {
 		fprintf(stderr, "saina-allreduce: %u buckets do not fit the job of %" PRIu64 " elements, because each bucket takes whole segments of %d: lower --buckets or --elements, or add a larger job\n",
 			r->a->buckets, r->info.elements, r->info.payload);

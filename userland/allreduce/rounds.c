@@ -23,7 +23,7 @@ bool rounds_fit(const struct run *r)
 	uint32_t segment;
 
 	bucket(r, r->a->buckets - 1, &first, &n, &segment);
-	return r->n <= r->info.elements &&
+	return r->n && r->n <= r->info.elements &&
 	       segment + (n + r->info.payload - 1) / r->info.payload <= r->info.segments;
 }
 
