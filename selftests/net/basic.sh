@@ -22,8 +22,8 @@ reduce() {
 	start_all "$1" "$rounds" 8 --type "$3" --elements "$4"
 	verify_sums "$BRIDGE, mtu $MTU, payload $2, $3" 60 0 1 2 3 4 5 6 7
 	equal "$BRIDGE, mtu $MTU, payload $2, $3: all rounds and segments are there, all eight workers in each" \
-		"$rounds $((rounds * segments)) 0 8 8" \
-		"$(summary 7 rounds exact unverified) $(minmax 7 count_min count_max)"
+		"$rounds $((rounds * segments)) 0 exact 8 8" \
+		"$(summary 7 rounds exact unverified residual) $(minmax 7 count_min count_max)"
 	saina job del "$1"
 }
 

@@ -61,7 +61,7 @@ struct run {
 	uint64_t late, skipped, degraded, resent, saturated, behind, time_us, stale;
 	uint32_t crc;
 	bool short_mask;	/* a segment without all workers */
-	bool residual_wrong;
+	bool residual_checked, residual_wrong;
 	/* table.c: of the present size */
 	struct row {
 		uint32_t rounds;

@@ -40,6 +40,7 @@ void report_summary(struct run *r, int status)
 	       r->v.wrong, r->late, r->skipped, r->degraded, r->stale, r->behind, r->saturated,
 	       t.sent, t.resent, t.pulled, t.asked, t.results, t.duplicate_results, t.late_answers,
 	       t.bad_messages, t.rejoins, t.rtt_us, t.rto_us, t.window, r->info.relayed,
-	       r->time_us, r->crc, r->residual_wrong ? "wrong" : "exact", status);
+	       r->time_us, r->crc,
+	       r->residual_wrong ? "wrong" : r->residual_checked ? "exact" : "unchecked", status);
 	fflush(stdout);
 }

@@ -117,7 +117,8 @@ static void check_residual(struct run *r, uint32_t last)
 	uint32_t res[2048], segment;
 	uint64_t first, n;
 
-	for (unsigned int b = 0; r->a->verify && b < r->a->buckets; b++) {
+	r->residual_checked = true;
+	for (unsigned int b = 0; b < r->a->buckets; b++) {
 		bucket(r, b, &first, &n, &segment);
 		for (uint64_t i = 0; i < n; i += r->info.payload, segment++) {
 			uint32_t m = n - i < r->info.payload ? n - i : r->info.payload;
@@ -176,7 +177,7 @@ int rounds_run(struct run *r)
 			return 0;
 		}
 	}
-	if (round && !r->stale)
+	if (r->a->verify && round && !r->stale)
 		check_residual(r, round - 1);
 	return 0;
 }
