@@ -174,8 +174,10 @@ int steps_run(struct run *r)
 		return EXIT_USAGE;
 	}
 	s.model = calloc(3 * s.n, 4);
-	if (!s.model)
+	if (!s.model) {
+		fprintf(stderr, "saina-allreduce: out of memory\n");
 		return EXIT_FAILED;
+	}
 	s.sent = s.model + s.n;
 	s.owed = s.sent + s.n;
 	begin = monotonic_us();

@@ -23,8 +23,11 @@ bool think_open(struct run *r)
 		if (r->thinks == room) {
 			uint32_t *more = realloc(r->think_us, 4 * (room += 1024));
 
-			if (!more)
-				break;
+			if (!more) {
+				fprintf(stderr, "saina-allreduce: out of memory\n");
+				fclose(f);
+				return false;
+			}
 			r->think_us = more;
 		}
 		r->think_us[r->thinks++] = us;

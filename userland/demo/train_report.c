@@ -159,6 +159,8 @@ int train_report(const char *out, char **dirs, int n, double target)
 	char path[4200];
 	int r = run ? 0 : 1;
 
+	if (!run)
+		fprintf(stderr, "saina-train: no memory for %d runs\n", n);
 	for (int i = 0; !r && i < n; i++)
 		r = train_run_read(&run[i], dirs[i], target);
 	if (r)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +11,11 @@ int train_steps_init(struct train_steps *st, const struct trainer *t)
 {
 	st->first = malloc(t->mlp.params * sizeof(*st->first));
 	st->total = calloc(t->mlp.params, sizeof(*st->total));
-	if (!st->first || !st->total)
+	if (!st->first || !st->total) {
+		fprintf(stderr, "saina-train: no memory for the sums of %zu parameters\n",
+			t->mlp.params);
 		return -ENOMEM;
+	}
 	memcpy(st->first, t->p, t->mlp.params * sizeof(*st->first));
 	return 0;
 }

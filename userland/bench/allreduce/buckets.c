@@ -46,6 +46,12 @@ static void check(int ret)
 	exit(1);
 }
 
+static void no_memory(void)
+{
+	fprintf(stderr, "bench-buckets: out of memory\n");
+	exit(1);
+}
+
 static void round_run(void)
 {
 	struct saina_req *req[BUCKETS_MAX];
@@ -63,7 +69,7 @@ static void rounds_run(long n)
 	double *took = calloc(n, sizeof(*took)), cpu = now_us(CLOCK_PROCESS_CPUTIME_ID);
 
 	if (!took)
-		exit(1);
+		no_memory();
 	for (long r = 0; r < n; r++) {
 		double began = now_us(CLOCK_MONOTONIC);
 
@@ -85,14 +91,17 @@ int main(int argc, char **argv)
 
 	for (int i = 1; i < argc && buckets < BUCKETS_MAX; i++, buckets++) {
 		elements[buckets] = strtoul(argv[i], NULL, 10);
-		bucket[buckets] = malloc(elements[buckets] * sizeof(float));
-		if (!elements[buckets] || !bucket[buckets])
-			buckets = BUCKETS_MAX;
-		else
-			for (size_t k = 0; k < elements[buckets]; k++)
-				bucket[buckets][k] = (float)(k % 101) / 101 - 0.5f;
+		if (!elements[buckets]) {
+			buckets = 0;
+			break;
+		}
+		bucket[buckets] = calloc(elements[buckets], sizeof(float));
+		if (!bucket[buckets])
+			no_memory();
+		for (size_t k = 0; k < elements[buckets]; k++)
+			bucket[buckets][k] = (float)(k % 101) / 101 - 0.5f;
 	}
-	if (!buckets || buckets > BUCKETS_MAX) {
+	if (!buckets) {
 		fprintf(stderr, "usage: bench-buckets ELEMENTS... (started by tools/bench-ddp)\n");
 		return 2;
 	}
