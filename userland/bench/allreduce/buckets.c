@@ -89,21 +89,17 @@ int main(int argc, char **argv)
 	char line[32];
 	int ret;
 
-	for (int i = 1; i < argc && buckets < BUCKETS_MAX; i++, buckets++) {
-		elements[buckets] = strtoul(argv[i], NULL, 10);
-		if (!elements[buckets]) {
-			buckets = 0;
-			break;
-		}
+	if (argc < 2 || argc > 1 + BUCKETS_MAX)
+		goto usage;
+	for (; buckets < argc - 1; buckets++) {
+		elements[buckets] = strtoul(argv[1 + buckets], NULL, 10);
+		if (!elements[buckets])
+			goto usage;
 		bucket[buckets] = calloc(elements[buckets], sizeof(float));
 		if (!bucket[buckets])
 			no_memory();
 		for (size_t k = 0; k < elements[buckets]; k++)
 			bucket[buckets][k] = (float)(k % 101) / 101 - 0.5f;
-	}
-	if (!buckets) {
-		fprintf(stderr, "usage: bench-buckets ELEMENTS... (started by tools/bench-ddp)\n");
-		return 2;
 	}
 	ret = saina_opts_env(&opts);
 	check(ret ? ret : saina_open(&saina, &opts));
@@ -118,4 +114,8 @@ int main(int argc, char **argv)
 	}
 	saina_close(saina);
 	return 0;
+usage:
+	fprintf(stderr, "usage: bench-buckets ELEMENTS... (up to %d buckets; started by tools/bench-ddp)\n",
+		BUCKETS_MAX);
+	return 2;
 }
