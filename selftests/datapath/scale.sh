@@ -8,6 +8,7 @@ B=${SAINA_BUILD:-build}
 . "$(dirname "$0")/../tap.sh"
 [ "$(id -u)" = 0 ] || { echo "needs root"; exit 4; }
 
+matches "bench-scale: --lookup is refused" "option of bench-datapath" "$("$B/bench-scale" --lookup 2>&1)"
 report=$("$B/bench-scale" -j -n 1)
 equal "bench-scale: every message took its branch" 0 $?
 equal "bench-scale: each hook on 1 to all cores" "$(for h in xdp tc reference; do seq -f "$h %g" "$(nproc)"; done)" \

@@ -320,6 +320,10 @@ int main(int argc, char **argv)
 	struct report out = { .json = args.json };
 	json_t *rows = json_array();
 
+	if (args.lookup) {
+		fprintf(stderr, "bench-scale: --lookup is an option of bench-datapath only\n");
+		return 2;
+	}
 	open_all();
 	if (!args.json)
 		printf("%10s %6s %11s %14s %10s\n", "hook", "cores", "ns/message", "messages/s", "x one core");
