@@ -30,6 +30,13 @@ policies='["bsp", "sfcd:k0=4,sth=0.4,cth=5", "ssp:2"]' only=bsp,sfcd,ssp
 	set -- ovs linux
 }
 check "steps are not simulated, which is said" grep -q "ssp and grouped cannot be simulated" <("$top/tools/demo" --simulate --only ssp 2>&1)
+mkdir -p "$tmp/earlier/runs/bsp"
+for refused in "--sfcd sfcd:k0=99" "--target 101"; do
+	# shellcheck disable=SC2086 # words
+	"$top/tools/demo" --simulate $refused --out "$tmp/earlier" >"$tmp/log" 2>&1
+	point $((! $?)) "simulated with $refused: refused"
+	check "simulated with $refused: the runs of an earlier demo are kept" [ -d "$tmp/earlier/runs/bsp" ]
+done
 for bridge; do
 	out=$tmp/$bridge
 	"$top/tools/demo" --quick --only "$only" --rounds 24 --base 20 --bridge "$bridge" --out "$out" >"$tmp/log" 2>&1
