@@ -16,6 +16,8 @@ lib=usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 for p in debhelper dh-dkms dh-python lintian; do
 	[ "$(dpkg-query -W -f '${db:Status-Status}' $p 2>/dev/null)" = installed ] || bail "$p is missing: tools/install-deps deb"
 done
+equal "deb without a folder: a usage error, with status 2" "usage: tools/deb OUT [VERSION] 2" \
+	"$(output=$("$top/tools/deb" 2>&1); echo "$output $?")"
 "$top/tools/deb" "$tmp/out" >"$tmp/output" 2>&1
 point $? "deb: the packages are built, lintian has neither errors nor warnings" || { diag "$(tail -n 30 "$tmp/output")"; bail "no packages"; }
 
