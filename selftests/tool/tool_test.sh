@@ -254,6 +254,11 @@ equal "completion: offers the settings of a policy that bash has cut into pieces
 equal "completion: offers no setting of a policy twice" "timeout:10ms,lead=none,kmin=" \
 	"$(complete_line policy set alpha timeout:10ms,lead=none,k)$(complete_line policy set alpha timeout:10ms,lead=none,le)"
 equal "completion: offers no lead for a policy that waits for all" "" "$(complete_line policy set alpha bsp,le)"
+equal "completion: offers the keys of policy set" "from on" "$(complete_line policy set alpha bsp '')"
+equal "completion: offers the keys of job set" "k" "$(complete_line job set alpha k)"
+equal "completion: offers the hook of a port, and its values" "hook auto xdp generic tc" \
+	"$(complete_line port set p0 h) $(complete_line port set p0 hook '')"
+equal "completion: offers the tokens of a job" "tokens" "$(complete_line job show alpha '')"
 equal "completion: offers auto for elements" "auto" "$(complete_line job add new elements '')"
 
 # A job that is too large: the refusal's command fits.

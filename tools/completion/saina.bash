@@ -46,7 +46,7 @@ _saina_words() { # what may stand here
 	local object=${_saina_rest[0]-} command=${_saina_rest[1]-} n=${#_saina_rest[@]} prev=
 	[ "$n" -gt 0 ] && prev=${_saina_rest[n - 1]}
 	if [ "$n" = 0 ]; then
-		echo "job worker port policy slot stats limits monitor top bench doctor help -j -p -s -n -V -h"
+		echo "job worker port policy slot stats limits monitor top bench doctor help -j -p -s -n --show-tokens -V -h"
 		return
 	fi
 	if [ "$n" = 1 ]; then
@@ -88,27 +88,34 @@ _saina_words() { # what may stand here
 	port:*:2:*)
 		_saina_ask port port show ;;
 	job:*:policy | policy:set:3:*) _saina_policy "$cur" ;;
+	job:show:3:*) echo tokens ;;
+	policy:set:*:from) ;;
+	policy:set:*:on) echo "k degraded worker-joined worker-dead" ;;
+	policy:set:*) _saina_keys from on ;;
 	policy:control:*:noise | policy:control:*:groups | policy:control:*:interval) ;;
 	policy:control:*) _saina_keys noise groups interval ;;
 	job:*:state) echo "forming running stopped" ;;
 	job:*:type) echo "int32 int16 float32 bfloat16" ;;
 	job:*:payload) echo "64 128 256 352 1024 2048" ;;
 	worker:*:state) echo "alive slow dead left" ;;
+	port:set:*:hook) echo "auto xdp generic tc" ;;
 	doctor:host:*:bridge)
 		ls /sys/class/net 2>/dev/null ;;
 	job:*:elements) echo auto ;;
 	# a key that wants a value of the user's own
-	*:workers | *:id | *:pool | *:ring | *:token | *:exponent | *:heartbeat | \
+	*:workers | *:k | *:id | *:pool | *:ring | *:token | *:exponent | *:heartbeat | \
 	*:dead | *:loss-in | *:loss-out | *:delay-in | *:delay-out | *:seed | *:jobs | *:memory | \
 	*:memory-job | *:older-than | *:to | *:ovsdb | *:config) ;;
 	job:add:2:*) ;;	# a new name
 	job:add:*)
 		_saina_keys elements workers id payload pool ring type policy token token-file exponent \
 			heartbeat dead by-reference by-reference-only ;;
-	job:set:*) _saina_keys policy state token token-file heartbeat dead ;;
+	job:set:*) _saina_keys policy k state token token-file heartbeat dead ;;
 	worker:set:*) _saina_keys state ;;
-	port:set:*) _saina_keys loss-in loss-out delay-in delay-out seed ;;
+	port:set:*) _saina_keys hook loss-in loss-out delay-in delay-out seed ;;
 	slot:show:*) _saina_keys older-than ;;
+	top:*:interval) ;;
+	top:*) _saina_keys interval ;;
 	stats:*:4:*) echo all ;;
 	limits:set:*) _saina_keys jobs memory-job memory ;;
 	doctor:host:*) _saina_keys bridge ovsdb config ;;
