@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A state on its way from rank to rank, without a job: its bytes (state_format.py), and who gets it (peer_state.py).  Also
-when a State warns about late gradients (late_rule.py).  TAP.
+when a State warns about late gradients (late_rule.py), and what it makes of refusals (torch.py).  TAP.
 
 Skipped where python3 has no torch.
 """
 
 import contextlib
+import errno
 import hmac
 import http.client
 import io
@@ -31,12 +32,13 @@ except ImportError:
     sys.exit(0)
 
 # pylint: disable=wrong-import-position
-from saina import peer_state
+from saina import Error, peer_state
 from saina.late_rule import LateRule
 from saina.membership import group_secret
 from saina.recovery import Recovery
 from saina.peer_state import Server, Unavailable, Unfit, fetch, fetch_any
 from saina.state_format import decode, encode
+from saina.torch import _has_too_few
 from saina.transfer import Transfer
 from tap import Tap
 
@@ -421,6 +423,13 @@ def late_rule():
     point(len(warned(sgd, schedule)) == 1, "momentum that a scheduler sets later gives the warning then")
 
 
+def too_few():
+    """Which refusals of a join mean that the job is too small."""
+    point(_has_too_few(Error(errno.EMSGSIZE, "job d has 100 elements; worker 1 asks for 200")), "a job with too few elements: too small")
+    point(not _has_too_few(Error(errno.EMSGSIZE, "interface eth0 has MTU 100, job 7 sends packets of 332 bytes: raise the MTU")) and
+          not _has_too_few(Error(errno.EACCES, "wrong token")), "a small MTU, and a wrong token: the job is not too small")
+
+
 round_trips()
 malformed()
 handshake()
@@ -430,4 +439,5 @@ at_rest()
 peers_that_fail()
 client_that_resets()
 late_rule()
+too_few()
 tap.end()

@@ -53,6 +53,11 @@ def _log_line(line: str) -> None:
     print(f"saina: {line}", file=sys.stderr, flush=True)
 
 
+def _has_too_few(e: Error) -> bool:
+    """Has the job too few elements?  An MTU that is too small for its messages has the same errno."""
+    return e.errno == errno.EMSGSIZE and " has MTU " not in str(e)
+
+
 class State(Recovery):
     """One rank's membership in a job: what allreduce_hook() keeps from step to step.
 
@@ -209,12 +214,12 @@ class State(Recovery):
             try:
                 self._worker = join(elements=needed, **how)
             except Error as e:
-                if e.errno != errno.EMSGSIZE:
+                if not _has_too_few(e):
                     raise
                 try:
                     self._worker = join(elements=numel, **how)
                 except Error as e:
-                    if e.errno != errno.EMSGSIZE:
+                    if not _has_too_few(e):
                         raise
                     raise Error(e.errno, f"{e.strerror}.  This model has {numel} parameters: a job with `elements {needed}' or `elements "
                                          "auto' holds its gradients") from None
