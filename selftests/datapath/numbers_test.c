@@ -440,7 +440,7 @@ static void take_result(struct worker *p, unsigned int w, unsigned int s, const 
 		memcpy(p->residual[s], p->x[s], sizeof(p->residual[s]));
 }
 
-/* Is the result what float64 gives? */
+/* Is the sum what float64 gives: within a unit for each contributor, and 1e-6 of the largest contribution? */
 static bool is_right(const struct worker *p, unsigned int s, const struct result *r)
 {
 	double sum[E] = {}, most = 0, n = __builtin_popcountll(r->mask), unit;
@@ -458,12 +458,12 @@ static bool is_right(const struct worker *p, unsigned int s, const struct result
 		return !finite && r->exponent == NAN_BLOCK;
 	unit = ldexp(1, -r->exponent);
 	for (int i = 0; i < E; i++) {
-		double off = fabs(r->v[i] * unit - sum[i]) / n;
+		double off = fabs(r->v[i] * unit - sum[i]);
 
 		/* at the finest there is the unit is what counts */
-		if (off > 1e-6 * most && !(r->exponent == SAINA_EXPONENT_MAX && off <= unit)) {
-			tap_note("segment %u element %d of mask %llx: %g, not %g; largest %g", s, i,
-				 (unsigned long long)r->mask, r->v[i] * unit / n, sum[i] / n, most);
+		if (off > n * unit || (off > 1e-6 * most && r->exponent != SAINA_EXPONENT_MAX)) {
+			tap_note("segment %u element %d of mask %llx: %g, not %g; largest %g, unit %g", s, i,
+				 (unsigned long long)r->mask, r->v[i] * unit, sum[i], most, unit);
 			return false;
 		}
 	}
