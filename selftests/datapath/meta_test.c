@@ -27,6 +27,7 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include "test_job.h"
+#include "harness_shm.h"
 #include "lib/rng.h"
 #include "dp/dp.h"
 
@@ -35,6 +36,7 @@
 #endif
 
 #define MESSAGE		(sizeof(struct saina_hdr) + 4 * JOB_ELEMS)
+#define DOORBELL	(sizeof(struct saina_hdr) + sizeof(struct saina_doorbell))
 #define SEGMENTS	4
 #define FORGED		0x29a0029a
 #define VNET		sizeof(struct virtio_net_hdr)
@@ -55,7 +57,7 @@ static struct {
 
 /* Frames that came out. */
 static struct {
-	unsigned long frames, results;
+	unsigned long frames, results, completions;
 	char wrong[160];
 } seen;
 
@@ -78,6 +80,10 @@ static void check_out_message(const uint8_t *m, unsigned int len)
 	if (len < sizeof(h))
 		return wrong("a message of bytes:", len);
 	memcpy(&h, m, sizeof(h));
+	if (h.type == SAINA_MSG_COMPLETION && len == DOORBELL) {
+		seen.completions++;
+		return;
+	}
 	if (h.type != SAINA_MSG_RESULT && h.type != SAINA_MSG_NOP)
 		return wrong("a message of type", h.type);
 	for (unsigned int at = sizeof(h); at + sizeof(v) <= len; at += sizeof(v)) {
@@ -181,6 +187,28 @@ static void forge_behind(unsigned int n)
 	frame_resize(t.f, len);
 }
 
+/* A DOORBELL for segment 0 of a new round, a forged result behind its datagram. */
+static void doorbell(void)
+{
+	struct saina_input_head *in = harness_shm_input(&harness, j.conf.job, 0, 0);
+	struct saina_doorbell posted = { .posted = 1 };
+	struct saina_hdr *h = (void *)(t.f + FRAME_HDR);
+
+	good(2);
+	t.vnet.gso_type = t.vnet.gso_size = 0;
+	forge_behind(1);
+	memmove((uint8_t *)h + DOORBELL, (uint8_t *)h + MESSAGE, MESSAGE);
+	t.len = FRAME_HDR + DOORBELL + MESSAGE;
+	in->session = h->session;
+	in->round = h->round;
+	in->segment = 0;
+	in->exponent = h->exponent;
+	h->type = SAINA_MSG_DOORBELL;
+	h->count = 0;
+	memcpy(h + 1, &posted, sizeof(posted));
+	frame_resize(t.f, FRAME_HDR + DOORBELL);
+}
+
 /* Sends the frame; false if the kernel refuses it. */
 static bool send_frame_out(void)
 {
@@ -253,6 +281,22 @@ static void test_cases(const char *port, bool countable)
 	check_out(200);
 	verdict(ok && fragments() == before && seen.results == 1, port,
 		"what lies behind the datagram of a single message does not come out");
+
+	begin();
+	doorbell();
+	ok = send_frame_out();
+	check_out(200);
+	ok &= seen.completions == 1 && seen.frames == 1;
+	good(2);
+	t.vnet.gso_type = t.vnet.gso_size = 0;
+	((struct saina_hdr *)(t.f + FRAME_HDR))->type = SAINA_MSG_PULL;
+	((struct saina_hdr *)(t.f + FRAME_HDR))->round--;
+	forge_behind(1);
+	ok &= send_frame_out();
+	check_out(200);
+	/* a PULL is answered to its sender */
+	verdict(ok && fragments() == before && seen.frames == 1, port,
+		"what lies behind the datagram of a DOORBELL or a PULL does not come out");
 
 	begin();
 	for (unsigned int at = 0; at + 2 < FRAME_HDR + MESSAGE; at += 10) {
@@ -401,6 +445,8 @@ int main(int argc, char **argv)
 	j = job_create(5, 1, SEGMENTS, policy_bsp());
 	j.conf.worker[0].ifindex = if_nametoindex("tap0");
 	job_publish(&j);
+	if (harness_shm_set(&harness, j.conf.job, 0, true))
+		tap_bail("%s", saina_dp_error(harness.dp));
 	if (saina_dp_attach(harness.dp, j.conf.worker[0].ifindex, SAINA_DP_TC, false))
 		tap_bail("%s", saina_dp_error(harness.dp));
 	fanout_ifb = harness_map(&harness, "saina_fanout_ifb");

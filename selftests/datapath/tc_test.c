@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include "test_job.h"
+#include "harness_shm.h"
 
 struct harness harness;
 bool agrees;
@@ -31,7 +32,8 @@ static void more(const struct job *j, int type, unsigned int w, uint32_t round, 
 		.version = SAINA_PROTO_VERSION, .type = type, .elem = SAINA_ELEM_INT32,
 		.job = j->conf.job, .session = j->conf.worker[w].session, .round = round,
 		.segment = segment, .worker = w, .exponent = JOB_EXPONENT,
-		.count = type == SAINA_MSG_GRAD || type == SAINA_MSG_PULL ? JOB_ELEMS : 0,
+		.count = type == SAINA_MSG_GRAD || type == SAINA_MSG_PULL || type == SAINA_MSG_READ ?
+				 JOB_ELEMS : 0,
 	};
 	uint8_t one[FRAME_MAX];
 	int32_t v[JOB_ELEMS];
@@ -346,6 +348,55 @@ static void test_behind(void)
 		    "tc: bytes behind the datagram of a frame are not sent to other workers");
 }
 
+/*
+ * A message of worker 0, and a forged result behind its datagram: in a GSO batch it is dropped, else
+ * only the answer is sent, to worker @to (0xff: all).
+ */
+static bool ends_with_answer(const struct job *j, int type, unsigned int body, int answer,
+			     unsigned int to)
+{
+	unsigned int len = sizeof(struct saina_hdr) + body;
+	uint64_t before = harness.o.gcount.c[SAINA_C_FRAGMENT];
+	bool ok;
+
+	begin(len);
+	more(j, type, 0, 0, 0, 0, len);
+	if (type == SAINA_MSG_DOORBELL || type == SAINA_MSG_FETCH)
+		t.f[FRAME_PAYLOAD] = 1;		/* posted: segment 0 */
+	more(j, SAINA_MSG_RESULT, 0, 0, 1, 666, MESSAGE);
+	run_short(MESSAGE);
+	ok = !redirected() && harness.o.gcount.c[SAINA_C_FRAGMENT] == before + 1;
+	t.size = 0;
+	run_short(MESSAGE);
+	return ok && redirected() && harness.len == FRAME_HDR + len && got(0)->type == answer &&
+	       got(0)->worker == to;
+}
+
+static void test_behind_others(void)
+{
+	struct job j = job_create(5, 1, 4, policy_bsp());
+	struct saina_input_head *in;
+	bool ok;
+
+	if (harness_shm_set(&harness, 5, 0, true))
+		tap_bail("%s", saina_dp_error(harness.dp));
+	in = harness_shm_input(&harness, 5, 0, 0);
+	in->session = j.conf.worker[0].session;
+	in->round = in->segment = 0;
+	in->exponent = JOB_EXPONENT;
+	ok = ends_with_answer(&j, SAINA_MSG_DOORBELL, sizeof(struct saina_doorbell),
+			      SAINA_MSG_COMPLETION, 0xff);
+	ok &= ends_with_answer(&j, SAINA_MSG_FETCH, sizeof(struct saina_doorbell),
+			       SAINA_MSG_COMPLETION, 0);
+	job_verdict(&j, ok, "tc: bytes behind a DOORBELL or a FETCH are not sent to other workers");
+	ok = ends_with_answer(&j, SAINA_MSG_PULL, 4 * JOB_ELEMS, SAINA_MSG_RESULT, 0);
+	job_verdict(&j, ok, "tc: bytes behind a PULL are not sent to other workers");
+	j = job_create(6, 1, 4, policy_ssp(2));
+	ok = ends_with_answer(&j, SAINA_MSG_READ, 4 * JOB_ELEMS, SAINA_MSG_SUM, 0);
+	ok &= ends_with_answer(&j, SAINA_MSG_CLOCK, 0, SAINA_MSG_GO, 0);
+	job_verdict(&j, ok, "tc: bytes behind a READ or a CLOCK are not sent to other workers");
+}
+
 static void test_control(void)
 {
 	struct job j = job_create(5, 2, 4, policy_bsp());
@@ -429,6 +480,7 @@ int main(void)
 	test_stale();
 	test_checksums();
 	test_behind();
+	test_behind_others();
 	test_control();
 	test_no_fanout_ifb();
 	test_ask_flood();
