@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A late gradient for a slot that others open, complete and leave behind after it has left the
- * slot's lock and before it takes the round's.  race_test meets that window by chance; the
- * program of window.bpf.c holds the gradient there.
+ * A late gradient, or a PULL, for a slot that others open, complete and leave behind after it has
+ * left the slot's lock and before it takes the round's (a PULL looks at the round without a lock).
+ * race_test meets that window by chance; the program of window.bpf.c holds the message there.
  *
  *	worker 2			workers 0 and 1
- *	GRAD(r, segment 1)
+ *	GRAD or PULL(r, segment 1)
  *	  slot's lock: not open, no
  *	  result
  *					complete (r, 1), (r, 0), (r + 1, 0); open (r + 2, 0)
@@ -47,24 +47,29 @@ struct late {
 	pthread_t thread;
 	int cpu;
 	uint32_t round;
+	int type;
 	bool coarser;	/* its slot becomes coarser, meanwhile */
 	int err, verdict;
 	bool ended;
 	uint8_t out[FRAME_MAX];
 };
 
-/* A gradient of worker @w, all elements w + 1; its verdict, or -errno. */
-static int grad(unsigned int w, uint32_t round, uint32_t segment, uint8_t *out)
+/* A GRAD of worker @w, all elements w + 1, or a PULL; its verdict, or -errno. */
+static int message(int type, unsigned int w, uint32_t round, uint32_t segment, uint8_t *out)
 {
 	const struct saina_hdr h = {
-		.type = SAINA_MSG_GRAD, .count = ELEMS, .worker = w, .round = round,
-		.segment = segment,
+		.type = type, .count = ELEMS, .worker = w, .round = round, .segment = segment,
 	};
 	int32_t v[ELEMS];
 
 	for (int i = 0; i < ELEMS; i++)
 		v[i] = w + 1;
 	return harness_exchange(&harness, &conf, h, v, sizeof(v), out);
+}
+
+static int grad(unsigned int w, uint32_t round, uint32_t segment, uint8_t *out)
+{
+	return message(SAINA_MSG_GRAD, w, round, segment, out);
 }
 
 /* A gradient of segment 1 of job `mixed`. */
@@ -88,7 +93,7 @@ static void *send_late(void *arg)
 	cpus_pin(l->cpu);
 	window->worker = 1 + (l->coarser ? WINDOW_CPU + l->cpu : LATE);
 	l->verdict = l->coarser ? grad_of(LATE, l->round, 8, 3 << 8, l->out) :
-				  grad(LATE, l->round, 1, l->out);
+				  message(l->type, LATE, l->round, 1, l->out);
 	window->worker = 0;
 	__atomic_store_n(&l->ended, true, __ATOMIC_RELEASE);
 	return NULL;
@@ -103,7 +108,7 @@ static bool complete(uint32_t round, uint32_t segment)
 	       grad(1, round, segment, out) == XDP_REDIRECT;
 }
 
-/* What they do while the gradient of worker 2 is held. */
+/* What they do while the message of worker 2 is held. */
 static bool overtake(uint32_t r, bool with_result)
 {
 	uint8_t out[FRAME_MAX];
@@ -113,12 +118,12 @@ static bool overtake(uint32_t r, bool with_result)
 }
 
 /* Rounds @round to @round + 2; false if it was not held until the others were done. */
-static bool run(struct late *l, int cpu, uint32_t round, bool with_result, bool coarser)
+static bool run(struct late *l, int type, int cpu, uint32_t round, bool with_result, bool coarser)
 {
 	const struct timespec pause = {.tv_nsec = 50000};
 	bool overtaken = false;
 
-	*l = (struct late){.cpu = cpu, .round = round, .coarser = coarser};
+	*l = (struct late){.cpu = cpu, .round = round, .type = type, .coarser = coarser};
 	window->inside = window->release = window->expired = 0;
 	if (pthread_create(&l->thread, NULL, send_late, l))
 		tap_bail("no thread");
@@ -137,8 +142,9 @@ static bool run(struct late *l, int cpu, uint32_t round, bool with_result, bool 
 	return !window->expired;
 }
 
-static void check_late(int cpu, uint32_t *round, bool with_result)
+static void check_late(int type, int cpu, uint32_t *round, bool with_result)
 {
+	const char *name = type == SAINA_MSG_PULL ? "PULL" : "late gradient";
 	int32_t sum[ELEMS];
 	struct saina_hdr h;
 	struct late l;
@@ -146,7 +152,7 @@ static void check_late(int cpu, uint32_t *round, bool with_result)
 	bool right;
 
 	/* three rounds, the last of them completed for the next try */
-	while (!run(&l, cpu, *round, with_result, false) && ++tries < TRIES) {
+	while (!run(&l, type, cpu, *round, with_result, false) && ++tries < TRIES) {
 		grad(1, *round + 2, 0, l.out);
 		*round += 3;
 	}
@@ -157,18 +163,17 @@ static void check_late(int cpu, uint32_t *round, bool with_result)
 	*round += 3;
 	if (!with_result) {
 		tap_ok(right && h.type == SAINA_MSG_STALE,
-		       "window: a late gradient of a segment without a result gets STALE (got type "
-		       "%u)",
-		       h.type);
+		       "window: a %s of a segment without a result gets STALE (got type %u)",
+		       name, h.type);
 		return;
 	}
-	right &= h.type == SAINA_MSG_RESULT && h.mask == 3 && h.flags & SAINA_F_LATE;
+	right &= h.type == SAINA_MSG_RESULT && h.mask == 3 && h.flags & SAINA_F_LATE &&
+		 !(h.flags & SAINA_F_PULLED) == (type == SAINA_MSG_GRAD);
 	for (int i = 0; i < ELEMS && right; i++)
 		right = sum[i] == 1 + 2;
 	tap_ok(right,
-	       "window: a late gradient gets the result that was made after it left the slot's "
-	       "lock (got type %u)",
-	       h.type);
+	       "window: a %s gets the result that was made after it left the slot's lock (got type %u)",
+	       name, h.type);
 }
 
 /* Exponents that differ only once the slot's lock is taken. */
@@ -183,7 +188,7 @@ static void check_coarser(int cpu)
 
 	for (; !held && round < TRIES; round++) {
 		grad_of(0, round, 8, 1 << 8, out);
-		held = run(&l, cpu, round, true, true);
+		held = run(&l, SAINA_MSG_GRAD, cpu, round, true, true);
 		right = grad_of(3, round, 0, 4, out) == XDP_REDIRECT;
 		memcpy(&h, out + FRAME_HDR, sizeof(h));
 		memcpy(sum, out + FRAME_PAYLOAD, sizeof(sum));
@@ -242,8 +247,10 @@ int main(void)
 	window_open();
 	make_jobs();
 	cpus_pin(cpu[0]);
-	check_late(cpu[1], &round, true);
-	check_late(cpu[1], &round, false);
+	for (int i = 0; i < 2; i++) {
+		check_late(i ? SAINA_MSG_PULL : SAINA_MSG_GRAD, cpu[1], &round, true);
+		check_late(i ? SAINA_MSG_PULL : SAINA_MSG_GRAD, cpu[1], &round, false);
+	}
 	check_coarser(cpu[1]);
 	harness_close(&harness);
 	return tap_done();

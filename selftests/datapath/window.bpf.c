@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The XDP program with two waits, for race_window_test.c: where a gradient has left its slot's
- * lock and not taken the round's, and where the fast path has looked at its slot and not taken
+ * The XDP program with waits, for race_window_test.c: where a gradient or a PULL has left its slot's
+ * lock and not looked at the round, and where the fast path has looked at its slot and not taken
  * the lock.
  */
 #include "round.bpf.h"
@@ -53,6 +53,7 @@ __noinline int window_hold(__u32 who)
 }
 
 #define round_permit(c, conf)	(window_hold((c)->in.worker), round_permit(c, conf))
+#define round_missed(c)		(window_hold((c)->in.worker), round_missed(c))
 /* slot_add() alone calls it with these words */
 #define map_counted(job, segment)						\
 	(sizeof(#job #segment) == sizeof("job" "in->segment") ?			\

@@ -6,7 +6,7 @@
 #define WINDOW_CPU	64
 
 /**
- * struct window - map `window`, entry 0: holds a worker's gradient between two locks
+ * struct window - map `window`, entry 0: holds a worker's gradient or PULL between two locks
  * @worker: 1 + that worker, 0: nobody; the program sets it to 0.  1 + WINDOW_CPU + a CPU: the
  *	gradient that comes there, before the fast path takes its slot's lock
  * @inside: it is held
