@@ -71,6 +71,20 @@ trouble_shown() { # JOB 0|1: of worker 1, as worker show says it
 	[ "$(agent_saina -j worker show "$1" 1 | jq '.[0] | has("trouble")')" = "$2" ]
 }
 
+# sent_by JOB: gradients that worker 1 reports as sent for the first time, and again
+sent_by() {
+	agent_saina -j worker show "$1" 1 | jq -r '.[0] | "\(.sent) \(.resent)"'
+}
+
+# arrived_from JOB: gradients of worker 1 that the data path has seen, whatever it did with them
+arrived_from() {
+	local name sum=0
+	for name in stored added duplicate late resent stale round-busy slot-busy round-future; do
+		sum=$((sum + $(counter "$1" 1 "$name")))
+	done
+	echo $sum
+}
+
 # waited_for JOB SECONDS: some slot, at least
 waited_for() {
 	[ "$(saina -j slot show "$1" | jq "any(.[]; .age_us > $2 * 1000000)")" = true ]
@@ -92,6 +106,9 @@ worker_reap 1
 equal "mtu: worker 1 ends with the status of a failed all-reduce" 4 "$status"
 matches "mtu: worker 1 prints the sentence that a worker gets which joins with that MTU" \
 	"interface eth0 has MTU 1400, job [0-9]+ sends packets of 1484 bytes: raise the MTU" "$(cat "$WORK/1.err")"
+read -r sent resent <<<"$(summary 1 sent resent)"
+diag "mtu: worker 1: $sent sent, $resent sent again, $(arrived_from mtu) arrived"
+equal "mtu: worker 1 counts gradients as sent that have arrived, and no refused one" "$(arrived_from mtu)" $((sent + resent))
 in_worker 1 ip link set eth0 mtu 1500
 others_go_on mtu
 
@@ -106,6 +123,9 @@ for verdict in DROP REJECT; do
 	matches "$verdict: saina doctor says it" "worker 1 .* is alive, but its kernel has refused" \
 		"$(in_switch "$B/saina" -s "$AGENT_SOCKET" -j doctor host bridge br0 | jq -r '.[] | select(.check == "job").found')"
 	check "$verdict: worker show says it of worker 1" trouble_shown "$verdict" true
+	sent=$(sent_by "$verdict")
+	check "$verdict: its kernel goes on refusing" slowwait 30 trouble "$verdict" "for ([6-9]|[1-9][0-9]+) s"
+	equal "$verdict: what is refused counts neither as sent nor as sent again" "$sent" "$(sent_by "$verdict")"
 	at=$(job_field "$verdict" round)
 	check "$verdict: the firewall lets messages of worker 1 out again" fw_unblock "$verdict"
 	check "$verdict: rounds go on" slowwait 30 rounds_at_least "$verdict" $((at + 10))
