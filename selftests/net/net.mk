@@ -54,6 +54,8 @@ $(call test,net/torch_restart,full,host,1200,selftests/net/torch_restart.sh)
 $(call test,net/c10d,full,host,1800,selftests/net/c10d.sh)
 # ... of Debian 13's PyTorch 2.6; the first time it makes a Debian 13.
 $(call test,net/trixie,full,host,2400,selftests/net/trixie.sh)
+# Its GradScaler works without a GPU.
+$(call test,net/trixie-amp,full,host,2400,selftests/net/trixie.sh torch_numbers.sh amp)
 # PyTorch's own tests of Gloo's all-reduce.
 $(call test,net/gloo_suite,full,host,1200,selftests/net/gloo_suite.sh)
 # The package of pip.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Numbers: what float64 and Gloo give, for gradients of any size, NaN and Inf: two and four ranks of
-# selftests/python/values.py.  `torch_numbers.sh CASES [RANKS]' does these only.
+# selftests/python/values.py.  `torch_numbers.sh CASES [RANKS]' does these only; amp needs PyTorch 2.3 (trixie.sh).
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

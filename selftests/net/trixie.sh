@@ -6,7 +6,7 @@
 #
 #     this host: lab, agent, libsaina --- the ranks: chroot to a Debian 13, which has this host's /tmp and source tree
 #
-#	trixie.sh [CASE of c10d.sh...]
+#	trixie.sh [SCRIPT ARG...]	a script beside this one, with its words (c10d.sh, with the cases below)
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
 skip() {
@@ -31,7 +31,7 @@ if [ "$(cat "$root.made" 2>/dev/null)" != "$packages" ]; then
 	echo $packages >"$root.made"
 fi
 exec 9>&-
-[ $# -gt 0 ] || set -- types exact async ddp beside refuse skip ddp_fails
+[ $# -gt 0 ] || set -- c10d.sh types exact async ddp beside refuse skip ddp_fails
 # Mounts of its own, which end with it.
 # shellcheck disable=SC2016 # for the inner shell
 exec unshare --mount --propagation private sh -ec '
@@ -42,4 +42,6 @@ exec unshare --mount --propagation private sh -ec '
 	done
 	mkdir -p "$root$top"
 	mount --bind "$top" "$root$top"
-	SAINA_TEST_ROOT=$root exec "$top/selftests/net/c10d.sh" "$@"' sh "$root" "$top" "$@"
+	script=$1
+	shift
+	SAINA_TEST_ROOT=$root exec "$top/selftests/net/$script" "$@"' sh "$root" "$top" "$@"

@@ -340,55 +340,82 @@ class Scaler:
     not finite is skipped, and the scale halved."""
 
     def __init__(self, scale):
-        self.scale = scale
-        self.skipped = []       # or not, for each step
+        self._scale = scale
 
-    def step(self, model, opt):
-        for p in model.parameters():
-            p.grad /= self.scale
-        finite = all(p.grad.isfinite().all() for p in model.parameters())
-        self.skipped.append(not finite)
-        if finite:
+    def get_scale(self):
+        return self._scale
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def step(self, opt):
+        grads = [p.grad for group in opt.param_groups for p in group["params"]]
+        for g in grads:
+            g /= self._scale
+        self._finite = all(g.isfinite().all() for g in grads)
+        if self._finite:
             opt.step()
-        else:
-            self.scale /= 2
+
+    def update(self):
+        if not self._finite:
+            self._scale /= 2
 
 
-def case_scaler():
-    """A loss that overflows on one rank: all ranks skip that step."""
+def scaler_step(scaler, opt):
+    """Whether the step was skipped."""
+    before = scaler.get_scale()
+    scaler.step(opt)
+    scaler.update()
+    return scaler.get_scale() < before
+
+
+def skip_together(what, make):
+    """A loss that overflows on one rank: all ranks skip that step.  @make: a scaler."""
     def run(model):
-        scaler, opt = Scaler(2.0**16), torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+        scaler, opt = make(2.0**16), torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+        skipped = []
         for step in range(8):
             opt.zero_grad()
             overflow = 3e38 if step in (0, 4, 5) and RANK == RANKS - 1 else 1.0
-            (loss_of(model, step) * scaler.scale * overflow).backward()
-            scaler.step(model, opt)
-        return scaler
+            (scaler.scale(loss_of(model, step)) * overflow).backward()
+            skipped.append(scaler_step(scaler, opt))
+        every = [None] * RANKS
+        dist.all_gather_object(every, (skipped, scaler.get_scale()))
+        return every
     with hooked(small(), BSP, bucket_cap_mb=0.05) as (ddp, _):
         ours = run(ddp)
         gloo_model = DDP(small(), bucket_cap_mb=0.05)
         gloo = run(gloo_model)
-        point(gloo.skipped == [s in (0, 4, 5) for s in range(8)], "GradScaler: with Gloo three steps are skipped", str(gloo.skipped))
-        point(ours.skipped == gloo.skipped and ours.scale == gloo.scale,
-              "GradScaler: an overflow of one rank: all ranks skip that step, as with Gloo", f"{ours.skipped} {ours.scale}")
-        point(same_everywhere(ddp)[0] and ranks.close_to(ddp, gloo_model),
-              "GradScaler: the model is Gloo's, and the same everywhere")
+        point(gloo == [([s in (0, 4, 5) for s in range(8)], 2.0**13)] * RANKS,
+              f"{what}: with Gloo three steps are skipped, and the scale is halved three times", str(gloo))
+        point(ours == gloo, f"{what}: an overflow of one rank: all ranks skip that step and halve the scale, as with Gloo", str(ours))
+        point(same_everywhere(ddp)[0] and ranks.close_to(ddp, gloo_model), f"{what}: the model is Gloo's, and the same everywhere")
+
+
+def case_scaler():
+    skip_together("GradScaler", Scaler)
+
+
+def case_amp():
+    """PyTorch's own GradScaler, which works without a GPU from 2.3 on."""
+    skip_together("torch.amp.GradScaler", lambda scale: torch.amp.GradScaler("cpu", init_scale=scale))
 
 
 def case_lost():
     """The last rank catches up with rounds of which one was skipped by the others."""
     with hooked(small(), FASTEST, bucket_cap_mb=0.05) as (ddp, state):
         scaler, opt = Scaler(2.0**16), torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
+        skipped = []    # or not, for each step
 
         def loss(model, step):
-            return loss_of(model, step) * scaler.scale * (3e38 if step in (2, 6) and RANK == 0 else 1.0)
+            return scaler.scale(loss_of(model, step)) * (3e38 if step in (2, 6) and RANK == 0 else 1.0)
 
         def step():
-            scaler.step(ddp, opt)
+            skipped.append(scaler_step(scaler, opt))
             opt.zero_grad()
         ranks.train_with_straggler(ddp, state, step, 14, loss)
         counted = [None] * RANKS
-        dist.all_gather_object(counted, (state.lost, scaler.skipped, scaler.scale))
+        dist.all_gather_object(counted, (state.lost, skipped, scaler.get_scale()))
         point(counted[-1][0], "GradScaler, fastest-k: the last rank has lost rounds", str(counted))
         point(all(c[1:] == counted[0][1:] for c in counted) and counted[0][1][6],
               "GradScaler, fastest-k: an overflow of one rank: all skip that step, also who catches up", str(counted))
