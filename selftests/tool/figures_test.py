@@ -138,6 +138,9 @@ def run_points():
     point({"figures.txt", "figure-serene.svg", "figure-serene.png"} <= set(files), "a report and pictures are written", files)
     point(all(r["measured"] == r["same_draws"] and r["policy"] for r in report["rows"]) and bar(report, "N = 4")["verdict"] == "reached",
           "exact workers have the values of the model", report["bars"])
+    row = {"figure": "serene", "workers": 8, "panel": "an iteration", "window": 10, "label": "W=10", "simulated": .6}
+    found = [figures.plan.judge([row | {"measured": x}], ["serene"])[2]["verdict"] for x in (.6, .601)]
+    point(found == ["reached", "MISSED"], "40 % less than with a barrier means .600", found)
     status, _, report, made, _ = run("--only", "serene", "--workers", "4", "--iterations", "300", "--fresh", error=.06)
     point(len(made) == 7 and bar(report, "N = 4")["verdict"] == "MISSED", "--fresh makes all runs again; a value that is off misses its bar", report["bars"])
     status, _, _, made, _ = run("--only", "serene", "--workers", "4", "--iterations", "300", "--seed", "2")
