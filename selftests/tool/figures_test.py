@@ -93,7 +93,7 @@ def fake_measure(_jobs, run, _folder):
 
 
 series.Jobs, figures.measure, figures.check_ready = FakeJobs, fake_measure, lambda: None
-figures.fit.memory_mib = lambda: 4000
+figures.fit.memory_mib = lambda: HOW.get("mib", 4000)
 figures.fit.os.cpu_count = lambda: 2
 
 
@@ -181,6 +181,33 @@ def refusal_points():
         point(False, "too many workers for the memory are refused")
     except BenchError as e:
         point("100 MiB of memory are free" in str(e) and "up to 8 workers" in str(e), "too many workers for the memory are refused", e)
+    status, said, report, made, _ = run("--only", "serene,deadline", "--workers", "2", mib=40)
+    point(status == 1 and not made and "8 workers are too many" in said, "deadline: too many workers are refused before the first run of another figure", status, made, said)
+    missing, fashion.missing = fashion.missing, lambda: ""
+    status, said, report, made, _ = run("--only", "serene,fashion", "--workers", "2", mib=1500)
+    point(status == 1 and not made and "a worker needs 400 MiB" in said, "fashion: ranks that the memory has no room for are refused before the first run", status, made, said)
+    fashion.missing = missing
+
+    def no_digits():
+        raise BenchError("get-digits: cannot download")
+    data, accuracy.data = accuracy.data, no_digits
+    status, said, report, made, _ = run("--only", "serene,accuracy", "--workers", "4")
+    point(status == 1 and not made and "get-digits: cannot download" in said, "accuracy: digits that cannot be found are said before the first run", status, made, said)
+    accuracy.data = data
+
+
+def left_out_points():
+    """All figures, of a machine without PyTorch."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "train-images-idx3-ubyte.gz"), "wb"):
+            pass
+        before, fashion.FOLDER, fashion.run = (fashion.FOLDER, fashion.run), folder, lambda *_: "False\n"
+        status, said, report, made, files = run("--quick", "--seeds", "2", "--seed", "7")
+        fashion.FOLDER, fashion.run = before
+    last = said.strip().splitlines()[-1]
+    point(status == 3 and last == "figures: fashion was left out: PyTorch is not installed: run `tools/install-deps fashion'",
+          "fashion is left out without PyTorch: the last line says so, with the command, and the status", status, last)
+    point({"figures.json", "deadline.json", "accuracy.json"} <= set(files) and report["complete"] and "fashion.json" not in files, "the other figures are made", files)
 
 
 # --- time to accuracy ---------------------------------------------------------------------------
@@ -290,6 +317,7 @@ try:
     series_points()
     run_points()
     refusal_points()
+    left_out_points()
 finally:
     shutil.rmtree(os.environ["SAINA_BUILD"])
 tap.end()

@@ -39,7 +39,7 @@ def arguments(argv) -> argparse.Namespace:
         prog="tools/figures", description="Measures published results of policies like those of SAINA, with real workers and packets in "
         "network namespaces on this machine, and prints them beside the published and simulated values.  See Documentation/figures.rst.",
         epilog="Finished runs are kept in build/figures; the same command makes only the missing ones.  "
-        "Exit status: 0; 1: could not begin; 2: usage; 3: runs failed, the report names them; 130: interrupted.")
+        "Exit status: 0; 1: could not begin; 2: usage; 3: runs failed, the report names them, or fashion was left out; 130: interrupted.")
     p.add_argument("--quick", action="store_true", help="few and short runs, about 5 minutes (without --quick: about five hours)")
     p.add_argument("--only", type=listed(one_of(*NAMES)), metavar="LIST",
                    help=f"figures to make, of {', '.join(NAMES)} (all; fashion only if PyTorch and Fashion-MNIST are installed)")
@@ -103,40 +103,52 @@ def planned(a: argparse.Namespace, names: list[str]) -> dict[str, list[Value]]:
     return values
 
 
+def check(a: argparse.Namespace, names: list[str]) -> None:
+    """What keeps a figure from being made is said now, and not at its turn, hours later."""
+    if set(names) - {accuracy.NAME}:
+        check_ready()
+    if deadline.NAME in names:
+        deadline.check(a.quick, a.base)
+    if accuracy.NAME in names:
+        accuracy.check()
+    if fashion.NAME in names:
+        fashion.check(a.quick, a.base)
+
+
 def main(argv=None) -> int:
     a = arguments(argv)
     names = a.only or NAMES
     RealSeries.at_once = a.at_once
-    made: dict[str, Callable[[], int]] = {
-        deadline.NAME: lambda: deadline.figure(a.out, a.quick, a.fresh, a.base, a.iterations, a.seed),
-        accuracy.NAME: lambda: accuracy.figure(a.out, a.quick, a.seeds, a.fresh),
-        fashion.NAME: lambda: fashion.figure(a.out, a.quick, a.seeds, a.fresh, a.base, a.iterations)}
-    if fashion.NAME in names and (missing := fashion.missing()):
-        print(f"figures: {fashion.NAME}: {missing}", file=sys.stderr)
-        if a.only:
-            return 1
-        names = [n for n in names if n != fashion.NAME]
-    lab = [n for n in names if n in FIGURES]
-    makes = [(True, lambda: measure_all(a, lab))] if lab else []
-    makes += [(n != accuracy.NAME, make) for n, make in made.items() if n in names]
     status = 0
     try:
-        for needs_lab, make in makes:
+        missing = fashion.missing() if fashion.NAME in names else ""
+        if missing and a.only:
+            raise BenchError(f"{fashion.NAME}: {missing}")
+        if missing:
+            print(f"figures: {fashion.NAME} is left out: {missing}", file=sys.stderr, flush=True)
+            names = [n for n in names if n != fashion.NAME]
+        check(a, names)
+        lab = planned(a, [n for n in names if n in FIGURES])
+        makes: dict[str, Callable[[], int]] = {
+            deadline.NAME: lambda: deadline.figure(a.out, a.quick, a.fresh, a.base, a.iterations, a.seed),
+            accuracy.NAME: lambda: accuracy.figure(a.out, a.quick, a.seeds, a.fresh),
+            fashion.NAME: lambda: fashion.figure(a.out, a.quick, a.seeds, a.fresh, a.base, a.iterations)}
+        os.makedirs(a.out, exist_ok=True)
+        for make in ([lambda: measure_all(a, lab)] if lab else []) + [make for n, make in makes.items() if n in names]:
+            status = make() or status
             if status not in (0, FAILED):
                 break
-            if needs_lab:
-                check_ready()
-            os.makedirs(a.out, exist_ok=True)
-            status = make() or status
     except (BenchError, OSError) as e:
         print(f"figures: {e}", file=sys.stderr)
         return 1
-    return status
+    if missing:
+        print(f"figures: {fashion.NAME} was left out: {missing}", file=sys.stderr)
+    return status or (FAILED if missing else 0)
 
 
-def measure_all(a: argparse.Namespace, names: list[str]) -> int:
+def measure_all(a: argparse.Namespace, values: dict[str, list[Value]]) -> int:
     """The figures that real workers make."""
-    figures = Figures(planned(a, names), a.fresh, a.quick)
+    figures = Figures(values, a.fresh, a.quick)
     if figures.made:
         print(f"figures: {len(figures.made)} of {figures.progress.total} runs are kept from before (--fresh makes them again)")
     print(f"figures: {len(figures.todo)} runs, {figures.left()}", flush=True)

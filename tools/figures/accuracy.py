@@ -89,10 +89,14 @@ class Grid(Series):
         return paths + accuracy_report.draw(out, rows)
 
 
-def figure(out: str, quick: bool, seeds: int | None, fresh: bool) -> int:
-    """The exit status."""
+def check() -> None:
     check_built("saina-train")
     check_commands("gnuplot")
+    data()
+
+
+def figure(out: str, quick: bool, seeds: int | None, fresh: bool) -> int:
+    """The exit status."""
     grid = Grid(NAME, cells(quick, seeds or (SEEDS_QUICK if quick else SEEDS)), fresh, quick)
     print(f"figures: accuracy, simulated: {len(grid.todo)} of {grid.progress.total} cells (a setting with one seed) to make, "
           "the others are kept from before", flush=True)

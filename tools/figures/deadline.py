@@ -169,11 +169,19 @@ class Deadline(RealSeries):
             for p in patterns}
 
 
+def scale(quick: bool) -> tuple[int, int, int]:
+    """Workers, base, rounds."""
+    return (4, 40, 100) if quick else (8, 200, 240)
+
+
+def check(quick: bool, base_ms: int | None) -> None:
+    workers, base, _ = scale(quick)
+    fit.check_here(workers, base_ms or base, Deadline.at_once)
+
+
 def figure(out: str, quick: bool, fresh: bool, base_ms: int | None, rounds: int | None, seed: int) -> int:
     """The exit status."""
-    workers, base, n = (4, 40, 100) if quick else (8, 200, 240)
-    wanted = runs(quick, workers, base_ms or base, rounds or n, seed)
-    fit.check_here(workers, wanted[0].base_ms, Deadline.at_once)
-    series = Deadline(NAME, wanted, fresh, quick)
+    workers, base, n = scale(quick)
+    series = Deadline(NAME, runs(quick, workers, base_ms or base, rounds or n, seed), fresh, quick)
     print(f"figures: {NAME}: {len(series.todo)} of {series.progress.total} runs to make, {series.left()}", flush=True)
     return series.present(out)

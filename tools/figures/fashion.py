@@ -17,6 +17,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
+import fit
 import models
 import picture
 from lab import BUILD, BenchError, run
@@ -28,6 +29,7 @@ FOLDER = "/usr/share/datasets/fashion-mnist"
 PYTHON = "/usr/bin/python3"		# Debian's, which has Debian's PyTorch
 HERE = os.path.dirname(os.path.realpath(__file__))
 WORKERS = 4
+RANK_MIB = 400		# of memory, roughly
 ELEMENTS = 40000
 TARGETS, TARGET = (65, 70, 75, 80), 75
 RATES = {"momentum": (0.01, 0.02, 0.04, 0.08, 0.16), "adam": (0.002, 0.004, 0.008, 0.016, 0.032)}
@@ -241,9 +243,18 @@ def missing() -> str:
     return f"{what} is not installed: run `tools/install-deps fashion'"
 
 
+def scale(quick: bool) -> tuple[int, int]:
+    """Base, rounds."""
+    return (60, 40) if quick else (100, 200)
+
+
+def check(quick: bool, base_ms: float | None) -> None:
+    fit.check_here(WORKERS, base_ms or scale(quick)[0], Fashion.at_once, RANK_MIB)
+
+
 def figure(out: str, quick: bool, seeds: int | None, fresh: bool, base_ms: float | None, rounds: int | None) -> int:
     """The exit status."""
-    base, n = (60, 40) if quick else (100, 200)
+    base, n = scale(quick)
     series = Fashion(NAME, runs(quick, seeds or 3, rounds or n, base_ms or base), fresh, quick)
     print(f"figures: {NAME}: {len(series.todo)} of {series.progress.total} runs to make, {series.left()}", flush=True)
     return series.present(out)

@@ -16,17 +16,17 @@ def memory_mib() -> float:
         return next(int(line.split()[1]) / 1024 for line in f if line.startswith("MemAvailable"))
 
 
-def check(workers: int, base_ms: float, cpus: int, mib: float, labs: int = 1) -> None:
+def check(workers: int, base_ms: float, cpus: int, mib: float, labs: int = 1, worker_mib: int = WORKER_MIB) -> None:
     """@labs: so many are side by side, each with so many workers."""
     by_cpu = int(base_ms * 1000 * cpus * SHARE / STEP_US / labs)
-    by_memory = int(mib / WORKER_MIB / labs)
+    by_memory = int(mib / worker_mib / labs)
     fits = min(by_cpu, by_memory, WORKERS_MOST)
     if workers <= fits:
         return
     if workers > WORKERS_MOST:
         why = f"a job has at most {WORKERS_MOST} workers"
     elif workers > by_memory:
-        why = f"{mib:.0f} MiB of memory are free, and a worker needs {WORKER_MIB} MiB"
+        why = f"{mib:.0f} MiB of memory are free, and a worker needs {worker_mib} MiB"
     else:
         why = (f"they would keep more than half of {cpus} processors busy: computation is emulated by sleeping {base_ms:g} ms, "
                f"the rest of an iteration is not")
@@ -39,5 +39,5 @@ def check(workers: int, base_ms: float, cpus: int, mib: float, labs: int = 1) ->
     raise BenchError(f"{who} are too many for this machine: {why}; what fits: {' or '.join(advice) or 'nothing'}")
 
 
-def check_here(workers: int, base_ms: float, labs: int = 1) -> None:
-    check(workers, base_ms, os.cpu_count() or 1, memory_mib(), labs)
+def check_here(workers: int, base_ms: float, labs: int = 1, worker_mib: int = WORKER_MIB) -> None:
+    check(workers, base_ms, os.cpu_count() or 1, memory_mib(), labs, worker_mib)
