@@ -280,6 +280,57 @@ def at_rest():
     point(rest(_stepped=False) == (7, {"round": 5}), "an ordinary loop has made its step when its parameters have changed")
 
 
+class Refusing:
+    """Loads half of a state, and refuses the rest."""
+
+    def __init__(self):
+        self.state = {"a": 1, "b": 2}
+
+    def state_dict(self):
+        return self.state
+
+    def load_state_dict(self, state):
+        self.state["a"] = state["a"]
+        if state["b"] != 2:
+            raise KeyError("b")
+
+
+def loads():
+    """Transfer.load() changes all objects, or none."""
+    def objects(width=2, groups=1):
+        model = torch.nn.Linear(2, width)
+        opt = torch.optim.SGD([{"params": [p]} for p in model.parameters()] if groups == 2 else model.parameters(), lr=0.1, momentum=0.9)
+        model(torch.ones(2)).sum().backward()
+        opt.step()
+        return [model, opt, torch.optim.lr_scheduler.StepLR(opt, 10), Refusing()]
+
+    mine = objects()
+    transfer = Transfer(mine)
+
+    def load(theirs):
+        """What it says, and whether all is as before."""
+        was, said = encode(transfer.copy({})), ""
+        try:
+            transfer.load(Transfer(theirs).copy({}))
+        except ValueError as e:
+            said = str(e)
+        return said, encode(transfer.copy({})) == was
+    theirs = objects(3)
+    found = load(theirs)
+    point(found == ("weight of the model is (2, 2) on this rank and (3, 2) on the other one", True),
+          "a model of another shape is refused with a sentence, and nothing is changed", found)
+    theirs = objects(groups=2)
+    found = load(theirs)
+    point(found[0].startswith("SGD: ") and "parameter groups" in found[0] and found[1],
+          "an optimizer that refuses: a sentence, and the model is as before", found)
+    theirs = objects()
+    theirs[1].param_groups[0]["lr"], theirs[3].state = 0.5, {"a": 7, "b": 8}
+    found = load(theirs)
+    point(found == ("Refusing: 'b'", True), "an object that refuses when it is half loaded: all objects are as before", found)
+    theirs[3].state["b"] = 2
+    point(load(theirs) == ("", False) and encode(transfer.copy({})) == encode(Transfer(theirs).copy({})), "a state that fits is loaded whole")
+
+
 def reset(connection):
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -436,6 +487,7 @@ handshake()
 impostors()
 group()
 at_rest()
+loads()
 peers_that_fail()
 client_that_resets()
 late_rule()

@@ -14,8 +14,9 @@ EVERY = 16
 
 
 def checksum(parameters: Iterable[torch.Tensor]) -> int:
-    """Of float32 @parameters, in their order; not 0.  It differs if one bit of one of them does; that two differences
-    cancel out has a probability of about 2^-32."""
+    """Of float32 @parameters, in their order; not 0.  Made of the sum of the words of each: it differs if one element does,
+    and differences of several elements cancel out with a probability of about 2^-32 if they are random.  Two elements of a
+    parameter that are swapped, and differences of its words that add up to 0, are not seen."""
     crc = 0
     for p in parameters:
         p = p.detach()

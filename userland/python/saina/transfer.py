@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 """What of a training is transferred from rank to rank, and when it may be copied."""
 
+import contextlib
 import copy
 import threading
 import time
@@ -65,7 +66,7 @@ class Transfer:
         return {**at, "objects": [copy.deepcopy(x.state_dict()) for x in self._present()]}
 
     def load(self, snapshot: Dict[str, Any]) -> None:
-        """Loads copy()'s.  Raises ValueError with a sentence if it does not fit, before anything is changed."""
+        """Loads copy()'s.  Raises ValueError with a sentence if it does not fit; then nothing is changed."""
         mine, theirs = self._present(), snapshot["objects"]
         if len(mine) != len(theirs):
             raise ValueError(f"this rank's State has {len(mine)} objects (model, optimizer, extra), the other one's {len(theirs)}")
@@ -74,10 +75,15 @@ class Transfer:
         if a != b:
             odd = next(k for k in list(a) + list(b) if a.get(k) != b.get(k))
             raise ValueError(f"{odd} of the model is {a.get(odd, 'not there')} on this rank and {b.get(odd, 'not there')} on the other one")
-        for x, state in zip(mine, theirs):
+        # The model last: it fits, so that no copy of it is needed.
+        before = [copy.deepcopy(x.state_dict()) for x in mine[1:]]
+        for x, state in zip(mine[1:] + mine[:1], theirs[1:] + theirs[:1]):
             try:
                 x.load_state_dict(state)
             except Exception as e:
+                for y, was in zip(mine[1:], before):
+                    with contextlib.suppress(Exception):
+                        y.load_state_dict(was)
                 raise ValueError(f"{type(x).__name__}: {e}") from e
 
     # --- snapshots ----------------------------------------------------------------------------
