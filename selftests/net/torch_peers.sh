@@ -26,6 +26,13 @@ run_case() {
 	rank_case "$1" $((240 + 30 * ${ROUNDS:-40} * ${SEEDS:-1})) peers 4 "$TOP/selftests/python/peers.py" "$1"
 }
 
+# Rank 1 kills itself.
+died_meanwhile() {
+	check "died: rank 1 is killed" slowwait 120 worker_ended 1 || kill -KILL "${worker_pids[1]}"
+	worker_reap 1 2>/dev/null
+	equal "died: it was killed while it served" 137 "$status" || diag "$(tail -n 3 "$WORK/1.err")"
+}
+
 # killed FORM MODEL: each rank with a process group and a torchrun of its own
 killed() {
 	local i what="killed, $1, $2"
@@ -46,7 +53,7 @@ killed() {
 	saina job del fastest >/dev/null
 }
 
-read -ra cases <<<"${1:-far rest open two unfit checkpoint bsp lasting killed_steps killed_plain}"
+read -ra cases <<<"${1:-far rest open two died unfit checkpoint bsp lasting killed_steps killed_plain}"
 for name in "${cases[@]}"; do
 	case $name in
 	killed_*)

@@ -5,8 +5,10 @@
 Ranks that get model, optimizer and round from another one: too far behind, restarted, late.
 """
 
+import http.server
 import itertools
 import os
+import signal
 import threading
 import time
 
@@ -177,6 +179,39 @@ def case_two():
           "two ranks too far behind at once, and a peer that breaks off: both get the state of rank 1", str(found))
     point(same_everywhere(ddp)[0], "two: all models are the same", same_everywhere(ddp)[1])
     dist.barrier()
+    state.close()
+
+
+def case_died():
+    """Rank 1 is killed while it serves; before that, the others break off."""
+    living = dist.new_group([0, 2, 3])
+    said, died = [], f"{OUT}/died"
+    ddp, training, state = begin(FASTEST, log=said.append)
+    take, end_headers = state._transfer.take, http.server.BaseHTTPRequestHandler.end_headers
+
+    def take_after(rest):
+        if not os.path.exists(died):
+            raise ConnectionError("dead")
+        return take(rest)
+
+    def die(handler):
+        end_headers(handler)
+        if handler.path.startswith("/state"):
+            handler.wfile.write(bytes(1000))
+            with open(died, "w", encoding="ascii"):
+                pass
+            os.kill(os.getpid(), signal.SIGKILL)
+    if RANK == 1:
+        http.server.BaseHTTPRequestHandler.end_headers = die
+    else:
+        state._transfer.take = take_after
+    stay_behind(state, ddp, training, "steps")
+    found = [None] * 3
+    dist.all_gather_object(found, (state.round, state.fetched, said), living)
+    point([f[0] for f in found] == [60] * 3 and found[2][1] > 0,
+          "died: a peer is killed while it serves: rank 3 gets the state of another one, and all but the peer end after 60 rounds", str(found))
+    point(same_everywhere(ddp, living)[0], "died: all models are the same", same_everywhere(ddp, living)[1])
+    dist.barrier(living)
     state.close()
 
 
