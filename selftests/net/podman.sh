@@ -13,7 +13,8 @@
 # 3. A network that is there
 # 4. PyTorch: a script for torchrun, unchanged
 # 5. An image with programs of its own
-# 6. Failures
+# 6. A host that refuses the first starts
+# 7. Failures
 
 for p in podman runc iptables busybox; do
 	command -v $p >/dev/null && continue
@@ -157,7 +158,32 @@ matches "quickstart: an image with programs of its own has the job in its enviro
 	"worker 0: 10\.[0-9.]+ quickstart 0, mounted: 0" "$output $(cat "$WORK/image.out")"
 check "quickstart: leaves the image that was there" pod rmi localhost/own:1
 
-# 6. Failures
+# 6. A host that refuses the first starts
+mkdir "$WORK/stub"
+cat >"$WORK/stub/podman" <<END
+#!/bin/bash
+# As on a host without systemd, where containers start with runc, its own cgroups and these limits only.
+words=()
+for word in "\$@"; do
+	words+=("\$word")
+	[ "\$word" != run ] || words+=(--cgroup-parent "/$CGROUP")
+done
+if [[ " \$* " = *" run "* && \$* != "--runtime runc --cgroup-manager=cgroupfs run "*"--ulimit nofile=1024:1024 --ulimit nproc=1024:1024"* ]]; then
+	echo "Error: runc: error setting rlimit type 7: operation not permitted" >&2
+	exit 126
+fi
+exec "$(command -v podman)" ${ENGINE_OPTIONS#*cgroupfs } "\${words[@]}"
+END
+chmod +x "$WORK/stub/podman"
+PATH=$WORK/stub:$PATH ENGINE_OPTIONS='' RUN_OPTIONS='' quickstart retry --workers 2 --elements 1000
+ended retry
+equal "quickstart: where the first starts are refused it finds the options that the host needs" "0: " "$output"
+tries="ENGINE_OPTIONS='--runtime runc --cgroup-manager=cgroupfs' RUN_OPTIONS='--ulimit nofile=1024:1024 --ulimit nproc=1024:1024'"
+matches "quickstart: says what it tries, and why" "^3 .*setting rlimit type 7: .*; trying again with $tries\$" \
+	"$(grep -c 'trying again' "$WORK/retry.out") $(grep 'trying again' "$WORK/retry.out" | tail -n 1)"
+equal "quickstart: leaves nothing behind after starts that were refused" "" "$(leftovers)"
+
+# 7. Failures
 fails "a worker that fails is shown, with its status" 1 'ended with status 7' --workers 1 -- sh -c 'echo out of paper; exit 7'
 matches "quickstart: shows what a worker that failed said" 'worker 0: out of paper' "$(cat "$WORK/bad.out")"
 fails "an image that is not there: says how to get it" 1 'there is no image nosuch: podman pull nosuch' --image nosuch
