@@ -92,6 +92,15 @@ waits_for_2() {
 check "a worker is stopped: job show names it, and for how long" slowwait 30 waits_for_2
 check "a worker is stopped: the text has the line" grep -q "^    waiting for worker 2 for " <(saina job show lockstep)
 check "a worker is stopped: top shows how long" top q '^    waiting for worker 2 for ' '^    2 .* [0-9]+\.[0-9]{3} s '
+# Its counters stand still, too: top has the mean of all its rounds.
+same_lateness() {
+	local drawn shown
+	drawn=$(top q '^    2 ' -- lockstep | sed -nE 's/^    2 \S+ +\S+ +[0-9.]+% +[0-9.]+% +([0-9.]+) .*/\1/p')
+	shown=$(saina -j worker show lockstep 2 | jq '.[0].arrivals.mean_ms')
+	echo "top: $drawn, worker show: $shown"
+	awk -v a="$drawn" -v b="$shown" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < 0.06 ^ 2) }'
+}
+check "a worker is stopped: top and worker show have the same lateness" slowwait 30 same_lateness
 kill -CONT "${worker_pids[2]}"
 
 # 5. The agent ends
