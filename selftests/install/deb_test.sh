@@ -21,7 +21,7 @@ equal "deb without a folder: a usage error, with status 2" "usage: tools/deb OUT
 "$top/tools/deb" "$tmp/out" >"$tmp/output" 2>&1
 point $? "deb: the packages are built, lintian has neither errors nor warnings" || { diag "$(tail -n 30 "$tmp/output")"; bail "no packages"; }
 
-grep -q '^deb: building (3 s)' "$tmp/output" && grep -q "^deb: building, with its output in $tmp/out/log" "$tmp/output"
+grep -q '^deb: building the packages (3 s)' "$tmp/output" && grep -q "^deb: building the packages; the output goes to $tmp/out/log" "$tmp/output"
 point $? "deb: it says what it does while it takes long, and where the output is" || diag "$(cat "$tmp/output")"
 
 # has PACKAGE FILE...: these files are in it
