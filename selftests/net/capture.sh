@@ -199,7 +199,7 @@ bad_seen() {
 }
 slowwait 20 bad_seen
 captures_end
-for words in "does not know" "unknown message type" "shorter than a message" "not a payload of a job" \
+for words in "does not know" "unknown message type" "shorter than a message" "not a payload size" \
 	"must be 0" "is not sent to"; do
 	matches "bad messages: the capture at the worker says \"$words\"" "$words" "$(complaints bad-worker)"
 done
