@@ -309,12 +309,15 @@ static void test_leave(void **state)
 	assert_int_equal(w[1].rounds, 4);
 }
 
-/* Spikes, zeros, NaN, magnitudes that jump: as near to float64 as the first or any other round can be. */
+/*
+ * Spikes, zeros, NaN, magnitudes that jump: as near to float64 as the first or any other round can be.
+ * The sums of small whole numbers are exact.
+ */
 static void test_numbers(void **state)
 {
 	struct worker w[3];
 
-	for (enum contents c = CONTENTS_SPIKE; c <= CONTENTS_JUMP; c++) {
+	for (enum contents c = CONTENTS_SPIKE; c <= CONTENTS_WHOLE; c++) {
 		simple((struct agg_conf){ .job = 9, .workers = 3, .payload = 256, .pool = 16, .ring = 64, .k = 2,
 			.elements = 5000, .exponent = 40, .fast = true, .seed = 9, .loss = 0.05 },
 		       (struct job){ .type = SAINA_FLOAT32, .contents = c, .rounds = 25, .think_ms = 4, NONE }, w);

@@ -33,7 +33,7 @@ static const struct argp_option options[] = {
 	{ "buckets", OPT_BUCKETS, "N", 0, "all-reduces a round is split into (1)", 0 },
 	{ "seed", 's', "N", 0, "seed of the contents, same for all workers (1)", 0 },
 	{ "signs", OPT_CONTENTS, "random|steady|flip|wild", 0, "signs at random, the same in each round, or inverted in each round; wild: floats of all magnitudes, for jobs of float32 and bfloat16 (random)", 0 },
-	{ "values", OPT_VALUES, "spike|zeros|nan|large|jump", 0, "float32 for jobs of int32 and int16, compared with float64 sums; spike: sometimes large values; zeros: before other values; nan: and infinities; large: 1000 and more; jump: magnitudes from 2^-30 to 2^30", 0 },
+	{ "values", OPT_VALUES, "spike|zeros|nan|large|jump|whole", 0, "float32 for jobs of int32 and int16, compared with float64 sums; spike: sometimes large values; zeros: before other values; nan: and infinities; large: 1000 and more; jump: magnitudes from 2^-30 to 2^30; whole: small whole numbers, whose sums must be exact", 0 },
 	{ "think-us", OPT_DELAY, "N", 0, "time to think before each round (0)", 0 },
 	{ "delay-us", OPT_DELAY, "N", OPTION_ALIAS, 0, 0 },
 	{ "think-from", OPT_THINK_FROM, "FILE", 0, "file with the time to think before each round, in microseconds; after the last it is repeated", 0 },
@@ -108,7 +108,7 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 {
 	static const char *const types[] = { "int32", "float32", NULL };
 	static const char *const contents[] = { "random", "steady", "flip", "wild", NULL };
-	static const char *const values[] = { "spike", "zeros", "nan", "large", "jump", NULL };
+	static const char *const values[] = { "spike", "zeros", "nan", "large", "jump", "whole", NULL };
 	struct args *a = st->input;
 
 	switch (key) {

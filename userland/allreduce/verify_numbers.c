@@ -4,7 +4,8 @@
  * verify_float.c: what each has produced and was not counted with is owed, and a result is the mean of
  * what the workers in its mask owed, within NEAR of the largest of that in the segment; NaN if one of
  * them produced a NaN or an infinity, of which nothing is owed.  A residual is float32, so what is
- * owed for many rounds is further off: by half a unit of a float's last place for each of them.
+ * owed for many rounds is further off: by half a unit of a float's last place for each of them.  Of
+ * small whole numbers (CONTENTS_WHOLE) nothing is rounded off: their sums are exact.
  *
  * In a job of int16 a worker rounds to the unit of its exponent, which is that of the result or finer,
  * and owes the rest, at most half a unit; slots may round another half of it off.  The unit is at most
@@ -127,6 +128,8 @@ float verify_numbers_fresh(const struct verify *v, unsigned int w, uint32_t r, u
 		return 1000.0f * (1 + i % 4194304);
 	case CONTENTS_JUMP:
 		return jump(v, w, r, i);
+	case CONTENTS_WHOLE:
+		return (int)(mix(v, w, r, i) % 121) - 60;
 	default:
 		return verify_fresh(v, w, r, i) / 1024.0f;
 	}
@@ -164,7 +167,7 @@ void verify_numbers_segment(struct verify *v, uint32_t segment, const struct sai
 {
 	double *sum = v->sums, *own = v->sums + v->payload, off = 0, rounded = 0, peak = 0;
 	double unit = v->wire == SAINA_INT16 ? ldexp(1, -g->exponent) : 0;
-	bool nan, wrong = false;
+	bool whole = v->contents == CONTENTS_WHOLE, nan, wrong = false;
 
 	if (v->lost) {
 		v->unknown++;
@@ -203,7 +206,8 @@ void verify_numbers_segment(struct verify *v, uint32_t segment, const struct sai
 	for (uint32_t j = 0; j < n; j++) {
 		double got = (double)out[j] * g->contributors;
 
-		if (nan ? isnan(got) : fabs(got - sum[j]) <= off)
+		if (nan ? isnan(got) : whole ? out[j] == (float)(sum[j] / g->contributors) :
+					       fabs(got - sum[j]) <= off)
 			continue;
 		if (!v->wrong && !wrong)
 			snprintf(v->what, sizeof(v->what),

@@ -12,7 +12,7 @@ enum contents {
 	CONTENTS_RANDOM, CONTENTS_STEADY, CONTENTS_FLIP,
 	CONTENTS_WILD,	/* in jobs of floats */
 	/* float32 in jobs of int32 and int16 (verify_numbers.c) */
-	CONTENTS_SPIKE, CONTENTS_ZEROS, CONTENTS_NAN, CONTENTS_LARGE, CONTENTS_JUMP,
+	CONTENTS_SPIKE, CONTENTS_ZEROS, CONTENTS_NAN, CONTENTS_LARGE, CONTENTS_JUMP, CONTENTS_WHOLE,
 };
 
 static inline bool contents_are_numbers(enum contents c)
