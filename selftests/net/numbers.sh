@@ -3,7 +3,7 @@
 #
 # float32 through integers: every result of every worker as near to what float64 sums give as the type
 # promises (userland/allreduce/verify_numbers.c), NaN where a worker had one, residuals included
-# (saina-allreduce --values).  SAINA_TEST_TYPE: int32 or int16.
+# (saina-allreduce --values); of small whole numbers the exact sum.  SAINA_TEST_TYPE: int32 or int16.
 #
 #     w0 .. w15 --- p0 .. p15 [lost in, lost out] --- slot machine
 #        \..............memory........./
@@ -19,6 +19,8 @@
 SHARE=/run/saina-lab/$LAB/run/share
 ROUNDS=25
 KINDS='spike zeros nan large jump'
+# Of whole numbers, whose sums are exact: more, in many slots.
+WHOLE=50000
 TYPE=${SAINA_TEST_TYPE:-int32}
 # The payload of 256 elements.
 PAYLOAD=256
@@ -28,27 +30,29 @@ expected_log="by reference: cannot answer worker"
 
 # check_values KIND WORKERS POLICY LOSS [by-reference]: the job's workers see what they should.
 check_values() {
-	local kind=$1 n=$2 policy=$3 what all ends=1
+	local kind=$1 n=$2 policy=$3 what all ends=1 elements=3000 segments
+	[ "$kind" != whole ] || elements=$WHOLE
+	segments=$(((elements + 255) / 256))
 	what="$TYPE, $kind, $n workers, $policy, $4 % loss each way${5:+, $5}"
 	lab set loss "$4" seed "$SEED" || bail "no loss"
-	job numbers workers "$n" elements 3000 type "$TYPE" payload $PAYLOAD ring 64 policy "$policy" "${@:5}"
+	job numbers workers "$n" elements $elements type "$TYPE" payload $PAYLOAD ring 64 policy "$policy" "${@:5}"
 	[ -z "${5-}" ] || export SAINA_SHARE=$SHARE
 	# Who is late may fall behind by as many rounds as there are: not by more than are kept.
 	if [ "${5-}" ] && [ "$policy" = bsp ]; then
 		ends=''
-		start_all numbers 1000000 "$n" --elements 3000 --values "$kind" --think-us 1000 --straggle 0.3
+		start_all numbers 1000000 "$n" --elements $elements --values "$kind" --think-us 1000 --straggle 0.3
 		check "$what: memory is in use" slowwait 20 shm_in_use numbers
 		check "$what: rounds go on" rounds_go_on numbers "$ROUNDS"
 		check "$what: memory is still in use" shm_in_use numbers
 		stop_workers
 	else
-		start_all numbers "$ROUNDS" "$n" --elements 3000 --values "$kind" --think-us 1000 --straggle 0.3
+		start_all numbers "$ROUNDS" "$n" --elements $elements --values "$kind" --think-us 1000 --straggle 0.3
 	fi
 	export -n SAINA_SHARE
 	check "$what: all results are as near to float64 as they must be" wait_all 90
 	equal "$what: no result is left out" "0 0" "$(summary 0 unverified wrong)"
 	if [ -n "$ends" ]; then
-		equal "$what: all segments of all rounds are there" "$ROUNDS $((12 * ROUNDS))" "$(summary 0 rounds exact)"
+		equal "$what: all segments of all rounds are there" "$ROUNDS $((segments * ROUNDS))" "$(summary 0 rounds exact)"
 	fi
 	mapfile -t all < <(seq 0 $((n - 1)))
 	check "$what: all workers have the same results" same_results "${all[@]}"
@@ -80,6 +84,7 @@ if [ "${1-}" != all ]; then
 	for kind in $KINDS; do
 		check_values "$kind" 4 bsp 5
 	done
+	check_values whole 4 bsp 0
 	check_values jump 4 "$(late_policy 4)" 5
 	check_values nan 4 "$(late_policy 4)" 0 by-reference
 	check_values jump 4 bsp 5 by-reference
@@ -97,5 +102,8 @@ for n in 2 4 16; do
 		check_values "$kind" "$n" bsp 5 by-reference
 		check_values "$kind" "$n" "$(late_policy "$n")" 0 by-reference
 	done
+	check_values whole "$n" bsp 0
+	check_values whole "$n" "$(late_policy "$n")" 5
+	check_values whole "$n" bsp 0 by-reference
 done
 finished
