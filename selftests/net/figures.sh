@@ -36,6 +36,7 @@ python3 "$top/tools/figures" --quick --only timeout,order,basu,serene --out "$tm
 point $? "figures: the same command goes on and ends well"
 sed 's/^/# /' "$tmp/log"
 check "figures: what was measured before is kept" grep -qE '^figures: [2-9] of 1?[0-9]+ runs are kept' "$tmp/log"
+check "figures: progress says how long the rest takes" grep -qE '^\[[0-9]+:[0-9]{2}, [0-9]+ (s|min) left\] (serene|order|timeout|basu) ' "$tmp/log"
 report_has "figures: every value of all four figures is measured" \
 	'.complete and ([.rows[].figure] | unique) == ["basu", "order", "serene", "timeout"] and ([.rows[] | .measured] | all(. > 0))'
 report_has "figures: no round ends before its k-th gradient is computed" \

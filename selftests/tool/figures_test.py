@@ -8,6 +8,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -133,6 +134,8 @@ def run_points():
     point(status == 130 and len(made) == 4 and not report["complete"] and "the same command goes on" in said, "an interrupted run says how it goes on", status, said)
     point(bar(report, "N = 8: m")["verdict"] == "not measured" and bar(report, "N = 4")["verdict"] == "incomplete", "what was not measured is not judged", report["bars"])
     status, said, report, again, files = run("--only", "serene", "--workers", "4,8", "--iterations", "300")
+    times = re.findall(r"^\[\d+:\d\d, (\d+) (s|min) left\] serene ", said, re.MULTILINE)
+    point(len(times) == 14 - 3 and times[-1] == ("0", "s"), "progress says how long the rest takes", times)
     point(status == 0 and report["complete"] and again[0] == made[3] and len(again) == 14 - 3 and "3 of 14 runs are kept" in said,
           "the next run goes on with the run that was interrupted", status, again, said)
     point({"figures.txt", "figure-serene.svg", "figure-serene.png"} <= set(files), "a report and pictures are written", files)
