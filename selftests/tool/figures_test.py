@@ -307,8 +307,10 @@ def series_points():
     status, said, report, made, files = run("--only", "fashion", "--seeds", "3", report_name="fashion.json")
     rows = {(r["optimiser"], r["policy"]): r for r in report["rows"]}
     bsp, late = rows["momentum", "bsp"], rows["adam", "fastest:k=3"]
-    point(status == 0 and len(made) == 120 and len(rows) == 8 and (bsp["rate"], late["rate"]) == (.02, .004) and late["faster"] == 2,
+    point(status == 0 and len(made) == 180 and len(rows) == 12 and (bsp["rate"], late["rate"]) == (.02, .004) and late["faster"] == 2,
           "fashion: each policy is at its own best rate, compared with bsp", bsp, late)
+    point(rows["adamw", "bsp"]["rates"] == rows["adam", "bsp"]["rates"] and len(fashion.runs(True, 1, 40, 60)) == 3,
+          "fashion: AdamW has the rates of Adam, and the quick form as few runs as before", rows["adamw", "bsp"])
     point(bsp["most"] is None and bsp["times"]["75"] == 20 and not bsp["edge"] and "20.0 .. - " in said, "fashion: the time is the median of the seeds, with their spread", bsp)
     point({"figure-fashion.svg", "fashion.txt"} <= set(files), "fashion: a table and pictures are written", files)
     fashion.missing = missing

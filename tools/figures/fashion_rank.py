@@ -31,7 +31,8 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 BATCH = 32
 TESTS = 2000		# of the 10000 test images
 EVERY = 5		# rounds between two tests
-OPTIMISERS = {"momentum": lambda p, rate: torch.optim.SGD(p, lr=rate, momentum=0.9), "adam": lambda p, rate: torch.optim.Adam(p, lr=rate)}
+OPTIMISERS = {"momentum": lambda p, rate: torch.optim.SGD(p, lr=rate, momentum=0.9), "adam": lambda p, rate: torch.optim.Adam(p, lr=rate),
+              "adamw": lambda p, rate: torch.optim.AdamW(p, lr=rate)}
 
 
 def idx(folder, name):
