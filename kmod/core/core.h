@@ -119,7 +119,7 @@ void saina_core_limits_get(const struct saina_core *c, struct saina_limits *limi
  *    than half of its workers support.  Nobody alone moves those who agree, and none ends a job;
  *  - when the last live worker of a RUNNING job leaves or dies the job goes
  *    back to FORMING with a new generation and first_round 0: the next set of
- *    workers begins afresh, under the policy that was in force; one that waited for a
+ *    workers begins again, under the policy that was in force; one that waited for a
  *    round or an event that has not come waits on;
  *  - the elements of a job with elements_auto are those of the first worker that joins while
  *    no other is alive, and the others must have as many; another number is a new generation;

@@ -133,7 +133,7 @@ static void test_6(void)
 	struct job j = ps_job(2, 1, 2);
 	bool ok;
 
-	j.conf.generation += 1u << 20;	/* begun afresh at a later step */
+	j.conf.generation += 1u << 20;	/* begins again at a later step */
 	j.first_round = 0x1fffe;
 	job_publish(&j);
 	send_step(&j, 0, 0x1fffe);

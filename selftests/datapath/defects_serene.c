@@ -101,7 +101,7 @@ static void test_serene_6(void)
 	struct job j = job_create(5, 2, 1, policy_fastest(2));
 	bool ok;
 
-	j.conf.generation += 1u << 20;	/* begun afresh at a later round */
+	j.conf.generation += 1u << 20;	/* begins again at a later round */
 	j.first_round = 0x1fffe;
 	job_publish(&j);
 	send_grad(&j, 0, 0x1fffd, 0, 1);		/* never was, and never will be */

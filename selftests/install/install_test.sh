@@ -130,7 +130,7 @@ check "installed saina: bench has all that it takes, and sums are right" \
 	output_matches '"wrong": 0' saina-lab exec "$lab" switch $prefix/sbin/saina -j bench workers 2 seconds 0.05 -b 4K -e 4K
 check "installed saina-lab: the lab goes down" saina-lab down "$lab"
 
-# 6. Another prefix, after a build that was not told about it
+# 6. Another prefix, after a build for the default one
 other=$tmp/other
 make -s -C "$top" install PREFIX="$other" DESTDIR= B="$B" LDCONFIG=: >"$tmp/other.out" 2>&1
 point $? "install: make install PREFIX= succeeds after a plain make" || diag "$(tail -n 5 "$tmp/other.out")"

@@ -189,7 +189,7 @@ static void test_rate(void)
 	}
 	/* some of this second's were spent before, others may have begun during the run */
 	tap_ok(n >= 1 && n <= 2500 && lost && in.ret == -EAGAIN,
-	       "the rate of events is limited, and the subscriber is told of the loss (%d of 5000)", n);
+	       "the rate of events is limited, and the subscriber gets the number of lost ones (%d of 5000)", n);
 	param("event_rate", "10000");
 	saina_ctl_close(sub);
 	job_del(0);

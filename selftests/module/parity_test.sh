@@ -177,7 +177,7 @@ matches "no data path: the doctor says why the job is stopped" 'FAIL.*job huge d
 	"$(saina doctor 2>/dev/null | grep 'job huge')"
 refused_with "no data path: worker show says why it has no workers" worker show huge 0
 refused_with "no data path: worker del says why it changes nothing" worker del huge 0
-matches "no data path: a worker is told that the job is stopped, and why" 'the job is stopped, because it has no data path' \
+matches "no data path: a worker gets the reason why the job is stopped" 'the job is stopped, because it has no data path' \
 	"$(in_worker 1 "$B/saina-allreduce" --aggregator "$AGG" --job huge --worker 0 --rounds 1 2>&1)"
 check "no data path: the job is set to forming again" saina job set huge state forming
 check "no data path: the job is stopped again" slowwait 20 job_is huge stopped

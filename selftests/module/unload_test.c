@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rmmod with a live worker and a controller: subscribers are not told that one died.
+ * rmmod with a live worker and a controller: subscribers get no event that one died.
  *
  *	unload_test	in the test VM, module loaded, no jobs; as root
  */

@@ -110,7 +110,7 @@ struct oracle_out {
 void oracle_init(struct oracle *o, const struct saina_global *g);
 void oracle_exit(struct oracle *o);
 
-/* As saina_dp_job_publish(): a new generation starts afresh. */
+/* As saina_dp_job_publish(): a new generation has no earlier state. */
 void oracle_job_publish(struct oracle *o, const struct saina_job_conf *conf,
 			uint32_t first_round);
 void oracle_job_remove(struct oracle *o, unsigned int job);

@@ -116,10 +116,10 @@ def case_broadcast_late(w):
             time.sleep(0.05)
         try:
             w.broadcast(x, 0)
-            point(False, "broadcast: a worker that is too late is told what to do", str(x[:5]))
+            point(False, "broadcast: the error of a worker that is too late says what to do", str(x[:5]))
         except saina.Error as e:
             point(e.errno == errno.ESTALE and "too late for the broadcast of worker 0" in str(e) and "set_round()" in str(e),
-                  "broadcast: a worker that is too late is told what to do", str(e))
+                  "broadcast: the error of a worker that is too late says what to do", str(e))
         return
     w.broadcast(x, 0)
     while w.info().round < 5 * w.info().ring:
@@ -377,7 +377,7 @@ def case_coded(w):
         until = time.monotonic() + 60
         while w.coded_part != (part, parts) and time.monotonic() < until:
             time.sleep(0.02)
-        point(w.coded_part == (part, parts), f"{name}: a worker is told which part of how many it computes", str(w.coded_part))
+        point(w.coded_part == (part, parts), f"{name}: a worker knows which part of how many it computes", str(w.coded_part))
         info = w.info()
         point((info.part, info.parts) == ((part, parts) if parts < N else (0, 0)), f"{name}: info says the same", str(info))
         good = True

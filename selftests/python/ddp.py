@@ -222,7 +222,7 @@ def case_refuse():
               lambda: ddp(torch.zeros(1, 64, dtype=torch.float64)).sum().backward())
     with hooked(net(), "small") as (ddp, state):
         fails("gradients larger than the job", "or `elements auto' holds its gradients", lambda: loss_of(ddp, 0).backward())
-    # All are told, nobody hangs.  (Without find_unused_parameters DDP itself makes the buckets alike.)
+    # All get an error, none hangs.  (Without find_unused_parameters DDP itself makes the buckets alike.)
     with hooked(net(), "bad", bucket_cap_mb=0.1 if RANK == 1 else 25, find_unused_parameters=True) as (ddp, state):
         fails("other buckets on rank 1", "this rank (1)" if RANK == 1 else "rank 1 is about to reduce other buckets",
               lambda: loss_of(ddp, 0).backward())

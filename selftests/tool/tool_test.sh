@@ -399,7 +399,7 @@ equal "doctor, OVS: without a configuration it asks the agent which bridge and w
 matches "doctor, OVS: a bridge that the agent does not serve is named" 'warn +agent +sainad at [^ ]+ serves bridge br0, not nosuch' \
 	"$(sw_saina doctor host bridge nosuch)"
 in_worker 0 ethtool -K eth0 gro off
-matches "doctor, OVS: behind the userspace datapath a stock container is told to turn GRO on" \
+matches "doctor, OVS: behind the userspace datapath the advice for a stock container is to turn GRO on" \
 	'warn +port-redirect +p0: stock container .* userspace datapath, which needs XDP.*-> at its other end, in the container: ethtool -K eth0 gro on' \
 	"$(sw_saina doctor | tr '\n' ' ')"
 in_worker 0 ethtool -K eth0 gro on

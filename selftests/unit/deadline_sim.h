@@ -59,7 +59,7 @@ void sim_init(struct sim *s, enum sim_pattern pattern, enum sim_manner manner, u
  */
 unsigned int sim_round(struct sim *s, double timeout_us, unsigned int k_min, struct arrivals *seen);
 
-/* Has the pattern stalls that can be told apart from computing? */
+/* Has the pattern stalls that differ from the time of computing? */
 bool sim_has_stalls(enum sim_pattern pattern);
 
 /* @rounds rounds under @rule, which decides every 20 rounds; @k: of SIM_FIXED_K. */

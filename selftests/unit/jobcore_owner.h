@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The job core's owner in its unit tests: a fake that records what is published
- * and can be told to refuse; and requests as people make them.
+ * and refuses on demand; and requests as people make them.
  */
 #ifndef JOBCORE_OWNER_H
 #define JOBCORE_OWNER_H

@@ -220,7 +220,7 @@ static void stopped(void **state)
 	assert_int_equal(set_job_state(o, job, SAINA_JOB_FORMING), 0);
 	assert_int_equal(job->state, SAINA_JOB_RUNNING);
 	assert_int_equal(job->generation, generation);
-	/* the last to leave a stopped job leaves it stopped, and afresh */
+	/* the last to leave a stopped job leaves it stopped, without its earlier state */
 	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED), 0);
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_LEFT), 0);
 	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_LEFT), 0);

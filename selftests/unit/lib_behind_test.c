@@ -249,7 +249,7 @@ static void test_stale(void **state)
 	member_close_all(a, s, 2);
 }
 
-/* Worker 1 is left behind: the round that it is told to go on at. */
+/* Worker 1 is left behind: the round at which it is to go on. */
 static uint32_t leave_behind(struct agg *a, struct saina **s)
 {
 	struct saina_job_info info = { .size = sizeof(info) };
@@ -494,7 +494,7 @@ int main(void)
 		statement("behind: workers of a stopped job get an error", test_stopped),
 		statement("behind: silence ends a call with -ETIMEDOUT and a sentence", test_silence),
 		statement("behind: a round completes after a worker has died", test_death),
-		statement("behind: a worker without multicast pulls the results that it is told of", test_deaf),
+		statement("behind: a worker without multicast pulls the results that STATUS announces", test_deaf),
 		statement("behind: a worker that is late gets the results that are kept", test_catch_up),
 		statement("behind: a late worker without multicast gets the results that are kept", test_catch_up_deaf),
 		statement("behind: a worker too far behind loses no gradient and goes on at another round", test_stale),

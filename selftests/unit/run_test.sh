@@ -227,7 +227,7 @@ if [ "$(id -u)" = 0 ]; then
 		'touch /run/netns/saina-beside7.basic-sw'
 	echo 'SAINA_TEST_RUN=beside7 sleep 1000 &' >"$tmp/bin/among"
 	host 0 '' "a namespace of another run that goes on" 'touch /run/netns/saina-beside7.basic-sw'
-	# Which of the two has loaded it cannot be told.
+	# Which of the two has loaded it is not known.
 	host 0 '' "a program, beside another run" "touch $tmp/program"
 	host 1 'namespace /run/netns/saina-left-sw' "a namespace of none, beside another run" \
 		'touch /run/netns/saina-left-sw'

@@ -318,7 +318,7 @@ check "foreground: a service manager can listen" slowwait 120 test -S "$WORK/not
 NOTIFY_SOCKET=$WORK/notify nsenter --net="/run/netns/$NS" -- "$B/sainad" -c "$CONF" 2>>"$WORK/log" &
 pid=$!
 wait "$notified"
-check "foreground: a service manager is told READY=1" grep -qx READY=1 "$WORK/notified"
+check "foreground: a service manager gets READY=1" grep -qx READY=1 "$WORK/notified"
 check "foreground: the process that was started is still there when it is ready" kill -0 "$pid"
 check "foreground: sainad logs to standard error" grep -q 'ready: bridge br0' "$WORK/log"
 check "foreground: sainad ends on SIGTERM" stop TERM

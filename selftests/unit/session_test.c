@@ -190,7 +190,7 @@ static void run(void)
 	pass(1);
 	reply(0);
 	pass(1);
-	/* of before our READY, told as the job began: the agent does not know yet how results get to us */
+	/* of before our READY, sent as the job began: the agent does not know yet how results get to us */
 	assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_UNKNOWN), SAINA_SESSION_NONE);
 	assert_int_equal(j.phase, PHASE_READYING);
 	assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_FAST), SAINA_SESSION_STATUS);
@@ -574,7 +574,7 @@ int main(void)
 		statement("session: a join without an answer times out with a sentence", test_no_answer),
 		statement("session: a join without an answer says what the kernel or the other host has said", test_why_no_answer),
 		statement("session: a worker whose kernel refuses to send fails with the reason", test_refused_sends),
-		statement("session: a worker whose firewall drops multicast is told so", test_multicast_dropped),
+		statement("session: a worker whose firewall drops multicast gets a warning", test_multicast_dropped),
 		statement("session: a join that is refused as taken, or as seen at no port, is tried again", test_ask_again),
 		statement("session: a wrong token ends the join at once", test_refused),
 		statement("session: an agent of any other version ends the join with its sentence", test_other_version),

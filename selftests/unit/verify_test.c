@@ -123,12 +123,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		statement_with("verify: what was not counted is in the next contribution", test_residual, begin, end),
-		statement_with("verify: a worker that began afresh may be counted hundreds of rounds later", test_restart,
+		statement_with("verify: a worker that restarted may be counted hundreds of rounds later", test_restart,
 			       begin, end),
 		statement_with("verify: without restarts only the history on record is right", test_no_restarts, begin, end),
 		statement_with("verify: what was counted and comes again is wrong, also where workers restart", test_twice,
 			       begin, end),
-		statement_with("verify: one worker at a time may have begun afresh", test_two, begin, end),
+		statement_with("verify: one worker at a time may have restarted", test_two, begin, end),
 		statement_with("verify: the sentence about a wrong sum says what the record asks for", test_sentence, begin, end),
 	};
 

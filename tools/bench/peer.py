@@ -89,7 +89,7 @@ def main() -> None:
             for line in f:
                 try:
                     said = ["ok", *serve.answer(line.split())]
-                except Exception as e:		# whatever it is, the driver has to be told
+                except Exception as e:		# whatever it is, the driver must know
                     said = ["error", " ".join(str(e).split())]
                 print(*said, file=f, flush=True)
 

@@ -142,37 +142,37 @@ class RealSeries(Series):
         running = {}
         try:
             for part in self.parts():
-                told, tells = multiprocessing.Pipe(duplex=False)
-                process = multiprocessing.Process(target=self.make_part, args=(part, tells))
+                receiver, sender = multiprocessing.Pipe(duplex=False)
+                process = multiprocessing.Process(target=self.make_part, args=(part, sender))
                 process.start()
-                tells.close()
-                running[told] = process, part
+                sender.close()
+                running[receiver] = process, part
             while running:
-                for told in connection.wait(list(running), timeout=1):
-                    self.take(told, *running.pop(told))
+                for receiver in connection.wait(list(running), timeout=1):
+                    self.take(receiver, *running.pop(receiver))
                 made = sum(os.path.exists(self.kept.path(r)) for r in self.todo) + len(self.made)
                 self.progress(f"{made} of {self.progress.total} runs are made, {len(running)} labs")
         except KeyboardInterrupt:
             for process, _ in running.values():
                 process.terminate()
-            for told, (process, part) in running.items():
-                self.take(told, process, part)
+            for receiver, (process, part) in running.items():
+                self.take(receiver, process, part)
             raise
 
-    def make_part(self, part: list, tells) -> None:
-        """Runs in a process of its own, and sends the failed runs to @tells."""
+    def make_part(self, part: list, sender) -> None:
+        """Runs in a process of its own, and sends the failed runs to @sender."""
         os.setpgid(0, 0)		# Ctrl-C reaches the parent, which ends this one
         self.todo = list(part)
         try:
             self.make_in_turn()
         except KeyboardInterrupt:
             pass
-        tells.send([(r, why) for r, why in self.failed.items() if r in part])
+        sender.send([(r, why) for r, why in self.failed.items() if r in part])
 
-    def take(self, told, process: multiprocessing.Process, part: list) -> None:
+    def take(self, receiver, process: multiprocessing.Process, part: list) -> None:
         """Waits for a process, and adds its results to those of this one."""
         try:
-            self.failed.update(told.recv())
+            self.failed.update(receiver.recv())
         except EOFError:
             self.failed.update((r, "the process that made this run died") for r in part if not self.kept.read(r))
         process.join()

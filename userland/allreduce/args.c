@@ -116,7 +116,7 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 	case 'j': job(st, &a->o, arg); break;
 	case 'w':
 		a->o.worker = number(st, "worker", arg, -1, 63, true);
-		a->o.workers = 0;	/* that a launcher told with its own number */
+		a->o.workers = 0;	/* that a launcher gave with its own number */
 		break;
 	case 't': a->o.token = arg; break;
 	case OPT_TOKEN_FILE: a->o.token_file = arg; break;

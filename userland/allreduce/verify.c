@@ -139,7 +139,7 @@ static int64_t expect(const struct verify *v, uint32_t segment, const struct sai
 
 /*
  * Does some other history of one worker explain the sum?  Of a worker that may have been restarted:
- * it has begun afresh in some round since it was counted last, however long ago that was, and
+ * it has restarted in some round since it was counted last, however long ago that was, and
  * has not been counted since.
  */
 static bool other_history(const struct verify *v, uint32_t segment, const struct saina_segment *g,

@@ -28,7 +28,7 @@ struct verify {
 	uint32_t seed;
 	unsigned int workers, me;
 	uint32_t segments, payload;
-	bool restarts;		/* other workers may have begun afresh */
+	bool restarts;		/* other workers may have restarted */
 	uint32_t *base;		/* [segments][64]: first round not yet counted */
 	int64_t *units;		/* scratch, [payload] */
 	float *carry;		/* verify_float.c: [workers][segments * payload] */

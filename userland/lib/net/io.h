@@ -40,7 +40,7 @@
  * @refusals: how often in succession the kernel refused @buf
  * @err: errno of the last refusal, 0 if @buf was sent
  * @ctrl_err: likewise of the last message of saina_io_message()
- * @noted_err: errno that the user was told about last
+ * @noted_err: errno of the last note to the user
  * @notes: lines for the user
  * @error: why a call failed
  */

@@ -30,7 +30,7 @@ struct saina_req {
  * @on: the job has steps, not rounds
  * @fresh: the model holds all updates that the server has, whichever these are
  * @epoch_known: @epoch is known
- * @noted: the user was told that updates do not fit
+ * @noted: the note that updates do not fit was given
  * @epoch: low 16 bits of the server's first step
  * @seen: [segments * payload]: the sums that the model holds
  * @first_round: the first round after the steps

@@ -102,7 +102,7 @@ struct saina_session_msg {
  * @refused: errno of a refusal that may be temporary: JOIN is repeated
  * @again: this worker has been RUNNING before
  * @gone: LEAVE was answered
- * @waiting_ns: when the user is told next that the job waits for workers; 0: not yet
+ * @waiting_ns: time of the next note that the job waits for workers; 0: not yet
  * @out_n: messages in @out
  * @out: messages to send, taken by saina_session_output()
  */
