@@ -46,9 +46,9 @@ refused_address() {
 # 1. Addresses that sainad takes or refuses
 matches "an address without a port is refused, with what is allowed" "metrics: '127.0.0.1' is not ADDRESS:PORT" \
 	"$(refused_address 127.0.0.1)"
-matches "a name is refused" "none of" "$(refused_address localhost:9496)"
-matches "a port that cannot be is refused" "none of" "$(refused_address 127.0.0.1:70000)"
-matches "an IPv6 address is taken" "right" "$(refused_address '[::1]:9496')"
+matches "a name is refused" "is not ADDRESS:PORT" "$(refused_address localhost:9496)"
+matches "a port that cannot be is refused" "is not ADDRESS:PORT" "$(refused_address 127.0.0.1:70000)"
+matches "an IPv6 address is taken" "valid" "$(refused_address '[::1]:9496')"
 matches "a unix socket is accepted" "valid" "$(refused_address unix:/run/saina/metrics)"
 
 # 2. Without jobs
