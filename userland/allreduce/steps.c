@@ -118,15 +118,24 @@ static int step(struct steps *s, bool pushes, bool last)
 	return 0;
 }
 
-/* Has this model, in each segment, all that live workers wanted to push? */
-static bool is_whole(struct steps *s)
+static uint64_t active_workers(struct run *r)
+{
+	saina_info(r->s, &r->info);
+	return r->info.active;
+}
+
+/*
+ * Has this model, in each segment, all that the workers wanted to push that were @active before it
+ * was read, or are now?  One that has left before has pushed all of it before.
+ */
+static bool is_whole(struct steps *s, uint64_t active)
 {
 	struct run *r = s->r;
 
-	saina_info(r->s, &r->info);
+	active |= active_workers(r);
 	for (uint64_t g = 0; g < s->n; g += r->info.payload)
 		for (unsigned int w = 0; w < (unsigned int)r->info.workers; w++)
-			if (r->info.active >> w & 1 && !s->model[g + WORKERS + w])
+			if (active >> w & 1 && !s->model[g + WORKERS + w])
 				return false;
 	return true;
 }
@@ -164,7 +173,7 @@ static void summary(struct steps *s, int status)
 int steps_run(struct run *r)
 {
 	struct steps s = { .r = r, .n = r->n, .window_min = UINT32_MAX };
-	uint64_t begin;
+	uint64_t begin, active;
 	bool last;
 	int ret = 0, status;
 
@@ -184,11 +193,13 @@ int steps_run(struct run *r)
 	do {
 		run_think(r);
 		last = stop_asked() || s.pushes + 1 == r->a->rounds;
+		active = active_workers(r);
 		ret = step(&s, true, last);
 	} while (!ret && !last);
 	s.time_us = monotonic_us() - begin;
-	while (!ret && !is_whole(&s)) {
+	while (!ret && !is_whole(&s, active)) {
 		run_pause(1000);
+		active = active_workers(r);
 		ret = step(&s, false, false);
 	}
 	if (!ret && r->a->verify)
