@@ -191,7 +191,7 @@ refusals = [
     ("token of 33", "job-new", job(name="c", elements=1, workers=1, token="t" * 33), errno.EINVAL,
      "validation", "token"),
     ("token not printable", "job-new", job(name="c", elements=1, workers=1, token=b"a\x07\0"), errno.EINVAL,
-     "printed", "token"),
+     "not printable", "token"),
     ("policy without a mode", "job-new", job(name="c", elements=1, workers=1, policy={"k": 1}), errno.EINVAL,
      "mode", "policy"),
     ("policy of an unknown mode", "job-new", job(name="c", elements=1, workers=1, policy={"mode": 10}), errno.ERANGE,
