@@ -9,8 +9,8 @@ import time
 from typing import Any, Callable, List, Optional
 
 from ._lib import Error
-from .preamble import Preamble, rank_list
-from .worker import Call, Request, Worker
+from .preamble import Preamble
+from .worker import Call, Request, Worker, rank_list
 
 #: Seconds of waiting after which a rank reports the ones that its round waits for.
 _REPORT_S = 12

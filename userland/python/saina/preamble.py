@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 import numpy
 
 from ._lib import Error
-from .worker import Call, Request, Worker
+from .worker import Call, Request, Worker, rank_list
 
 _NOTICE = struct.Struct("<IIIIIHH")
 #: Flag of a rank that has no model of this job yet.
@@ -69,11 +69,6 @@ class Stragglers(List[Straggler]):
                   f"{s.last} of {s.rounds}" if s.rounds else "-", f"{s.missed} of {s.of}", number(s.seen, "d")) for s in self]
         widths = [max(map(len, column)) for column in zip(*rows)]
         return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in rows)
-
-
-def rank_list(ranks: List[int]) -> str:
-    """Text: "rank 1", "ranks 1, 2"."""
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
 
 
 class Preamble:

@@ -21,7 +21,7 @@ import numpy
 import torch
 
 from ._lib import Error
-from .worker import Call, Request, Worker
+from .worker import Call, Request, Worker, rank_list
 
 #: Seconds between checks whether this process leaves, or a round takes too long.
 _POLL_S = 0.2
@@ -123,9 +123,7 @@ class _Round:
             if len(others) > self.ranks / 2:
                 who = f"this rank ({self.rank}) reduces another tensor than the others"
             else:
-                several = len(others) > 1
-                who = f"rank{'s' if several else ''} {', '.join(map(str, others))} reduce{'' if several else 's'} another tensor than " \
-                    f"this rank ({self.rank})"
+                who = f"{rank_list(others)} reduce{'' if len(others) > 1 else 's'} another tensor than this rank ({self.rank})"
             raise SumError(f"{who}, or skipped an all-reduce: all ranks must call all_reduce for tensors of the same sizes "
                            "and types, with the same operations, in the same order")
 
@@ -136,7 +134,7 @@ class _Round:
         if not call.mask_any:
             raise SumError("the job's policy has steps (ssp, asp, grouped): all_reduce is the sum of a round over all ranks, for "
                            "which the policy must wait (`saina job set JOB policy bsp')")
-        who = f"rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
+        who = rank_list(missing)
         if call.degraded_segments:
             raise SumError(f"{who} left the job, or died, or came after the policy's time-out: round {call.round} has no sum over all "
                            f"{self.ranks} ranks")

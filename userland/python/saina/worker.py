@@ -480,6 +480,11 @@ def _in_python(sentence: str) -> str:
     return sentence
 
 
+def rank_list(ranks: List[int]) -> str:
+    """Text: "rank 1", "ranks 1, 2"."""
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+
+
 def _sizes(sizes: List[int]) -> str:
     """Text: a few sizes all, of many the first and the last."""
     if len(sizes) > 8:
