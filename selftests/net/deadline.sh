@@ -18,7 +18,7 @@ words=(--elements 8192 --cancel --restarts)
 ms=$((1000 * SLOW))
 
 # 1. What it refuses
-matches "control: how many groups is not for this policy" "groups is for policy grouped; that of job timed is timeout" \
+matches "control: how many groups is not for this policy" "groups is for policy grouped; job timed has policy timeout" \
 	"$(saina policy control timed groups 2 2>&1)"
 
 control() { # JOB OPTIONS...
