@@ -45,12 +45,15 @@ report_has "figures: the controller has made groups" '[.rows[].chosen | select(.
 check "figures: there are pictures" [ "$(find "$tmp/out" -name 'figure-*.svg' -size +2k | wc -l) $(find "$tmp/out" -name 'figure-*.png' -size +2k | wc -l)" = "4 4" ]
 check "figures: a run that ended leaves nothing behind" [ "$(leftovers)" = "" ]
 
-python3 "$top/tools/figures/late_rule.py" --workers 4 --rounds 12 --seeds 1 --target 30 --out "$tmp/out" >"$tmp/log" 2>&1
-point $? "late_rule: a small run ends well"
+python3 "$top/tools/figures" --quick --only accuracy --seeds 1 --out "$tmp/out" >"$tmp/log" 2>&1
+point $? "accuracy: a small grid ends well"
 sed 's/^/# /' "$tmp/log"
-report=$tmp/out/late_rule.json
-report_has "late_rule: each optimiser has a best rate for each rule" \
-	'[.best[] | select(.rate) | "\(.optimiser) \(.rule)"] | length == 12'
+report=$tmp/out/accuracy.json
+report_has "accuracy: with plain gradient descent, bsp reaches 85 % at its best rate" \
+	'.complete and ([.best[] | select(.setting.kind == "bsp" and .setting.optimiser == "sgd") | .times["85"]] | length == 1 and all(. > 0))'
+report_has "accuracy: of the rules for late gradients, each has a best rate" \
+	'[.best[] | select(.setting.finish and .setting.optimiser == "momentum") | .rate] | length == 5 and all(. > 0)'
+check "accuracy: the rules for late gradients have a table" grep -q '^Late gradients, every gradient is finished' "$tmp/out/accuracy.txt"
 
 python3 "$top/tools/figures" --quick --only deadline,fashion --at-once 2 --out "$tmp/out" >"$tmp/log" 2>&1
 point $? "deadline, fashion: small runs end well"

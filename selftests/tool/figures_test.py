@@ -251,6 +251,8 @@ def accuracy_points():
     best = {b["setting"]["kind"]: b for b in report["best"] if b["setting"]["optimiser"] == "sgd" and b["setting"]["late"] != "residual"}
     point((best["bsp"]["rate"], best["fixed"]["rate"]) == (.1, .2) and not best["bsp"]["edge"] and abs(best["bsp"]["times"]["95"] - 20.3) < 1e-9,
           "accuracy: each policy is at its own best rate, with the median of the seeds", best["bsp"])
+    late = [line.split() for line in said.split("Late gradients, every gradient is finished")[1].splitlines()[2:3]]
+    point(late == [["momentum", "20.3", *["10.3", "(1.97)"] * 5]], "accuracy: the rules for late gradients are compared with bsp", late)
     bars = {b["bar"].split(": ", 1)[1]: b for b in report["bars"] if b["bar"].startswith("sgd")}
     to_bsp = bars["best adaptive to k=16: times faster"]
     point(to_bsp["verdict"] == "reached" and abs(to_bsp["value"] - 20.3 / 4.3) < 1e-9 and abs(to_bsp["held_out"] - 20.4 / 4.4) < 1e-9,

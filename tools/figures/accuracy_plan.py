@@ -140,10 +140,22 @@ def probes(o: str, k: int) -> list[Setting]:
     return [Setting("probe", f"fastest:k={k}{mean}", "fresh", o) for mean in ("", ",mean=all")]
 
 
+def late_rules(o: str) -> dict[str, Setting]:
+    """What can become of late gradients, by name; workers finish every gradient.  half: half of a late gradient is
+    kept, and half of that when it is late again, which no job can have."""
+    def rule(kind: str, k: int, kept: str, late: str) -> Setting:
+        return Setting(kind, f"fastest:k={k}{kept}", late, o, finish=True)
+
+    half = WORKERS // 2
+    return {f"k={half}, residual": rule("fixed", half, "", "residual"), "half": rule("probe", half, ",keep=0.5", ""), "drop": rule("fixed", half, "", "drop"),
+            "k=12, residual": rule("fixed", 12, "", "residual"), "k=12, drop": rule("fixed", 12, "", "drop")}
+
+
 def settings(quick: bool) -> list[Setting]:
     if quick:
-        return [s for o in ("sgd", "momentum") for s in (Setting("bsp", "bsp", "", o), *both("fixed", fixed(8), o),
-                                                         Setting("sfcd", sfcd(8, 40, "5"), "drop", o))]
+        found = [s for o in ("sgd", "momentum") for s in (Setting("bsp", "bsp", "", o), *both("fixed", fixed(8), o),
+                                                          Setting("sfcd", sfcd(8, 40, "5"), "drop", o))]
+        return [*found, *late_rules("momentum").values()]
     found = []
     for o in "sgd", "momentum":
         found += main_settings(o)
@@ -151,6 +163,7 @@ def settings(quick: bool) -> list[Setting]:
         found += [replace(s, finish=True) for s in (*short_settings(o, 1, 8, 12, 14), *probes(o, 8)) if s.kind != "bsp"]
         found += [replace(s, stalls=EXPONENTIAL) for s in (*short_settings(o, 1, 2, 4, 8, 12), Setting("steps", "asp", "", o))]
     found += short_settings("adam", 1, 8, 12)
+    found += [s for o in OPTIMISERS for s in late_rules(o).values()]
     for stalls in TROUBLES:
         found += [s for o in ("sgd", "momentum") for s in trouble_settings(o, stalls)]
     return list(dict.fromkeys(found))

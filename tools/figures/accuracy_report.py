@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 
 import picture
-from accuracy_plan import COUNTS, FIXED, LATE, OPTIMISERS, SERENE, TARGETS, THRESHOLDS, WORKERS, Cell, Setting, rates, sfcd
+from accuracy_plan import COUNTS, FIXED, LATE, OPTIMISERS, SERENE, TARGETS, THRESHOLDS, WORKERS, Cell, Setting, late_rules, rates, sfcd
 
 NEVER = float("inf")
 TARGET = 95
@@ -186,6 +186,18 @@ def parts_table(table: Table, group: tuple) -> list[str]:
             *(f"{label:<46}{number(a, 20, 2)}{number(b, 18, 2)}" for label, a, b in found)]
 
 
+def late_table(table: Table) -> list[str]:
+    """The rules for late gradients, by optimiser."""
+    lines = []
+    for optimiser in OPTIMISERS:
+        bsp = table.best(Setting("bsp", "bsp", "", optimiser))
+        rules = {name: table.best(s) for name, s in late_rules(optimiser).items()}
+        if bsp and any(rules.values()):
+            lines.append(f"{optimiser:<12}{number(bsp.time, 8)}" + "".join(f"{number(r and r.time, 9)} {f'({number(ratio(bsp, r), 0, 2)})':<8}" for r in rules.values()))
+    head = f"{'':<12}{'bsp':>8}" + "".join(f"{name:>18}" for name in late_rules("sgd"))
+    return ["", f"Late gradients, every gradient is finished; seconds to {TARGET} % (times faster than bsp)", head, *lines] if lines else []
+
+
 def judge_group(group: tuple, table: Table, chosen: Table, held: Table) -> list[dict]:
     """The bars, by all seeds, and by seeds that had no part in choosing the settings and rates."""
     def pair(wanted: Callable[[Setting], bool]) -> tuple[Row | None, Row | None]:
@@ -239,6 +251,7 @@ def text(made: dict[Cell, dict]) -> tuple[str, list[Row], list[dict]]:
         if any(s.kind == "sfcd" and sfcd(1, 50, "k") == s.policy and s.group() == group for s in table.rows):
             lines += saina_tables(table, group)
         lines += parts_table(table, group)
+    lines += late_table(table)
     bars = judge(made)
     rows = [table.best(s) for s in table.rows]
     return "\n".join([*lines[1:], *verdicts(bars)]) + "\n", rows, bars
