@@ -55,12 +55,15 @@ report_has "accuracy: of the rules for late gradients, each has a best rate" \
 	'[.best[] | select(.setting.finish and .setting.optimiser == "momentum") | .rate] | length == 5 and all(. > 0)'
 check "accuracy: the rules for late gradients have a table" grep -q '^Late gradients, every gradient is finished' "$tmp/out/accuracy.txt"
 
-python3 "$top/tools/figures" --quick --only deadline,fashion --at-once 2 --out "$tmp/out" >"$tmp/log" 2>&1
-point $? "deadline, fashion: small runs end well"
+python3 "$top/tools/figures" --quick --only deadline,real,fashion --at-once 2 --out "$tmp/out" >"$tmp/log" 2>&1
+point $? "deadline, real, fashion: small runs end well"
 sed 's/^/# /' "$tmp/log"
 report=$tmp/out/fashion.json
 report_has "fashion: each run has learned something, and only who does not wait has late gradients" \
 	'.complete and ([.rows[] | .final > 30 and (.late > 0) == (.policy != "bsp")] == [true, true, true])'
+report=$tmp/out/real.json
+report_has "real: workers that train reach 85 %, with some gradients late, and so does the simulation" \
+	'.complete and (.rows | length == 1) and ([.rows[] | .real > 0 and .simulated > 0 and .slower > 0.5] | all)'
 report=$tmp/out/deadline.json
 report_has "deadline: each rule has gradients in its sums, and k has those it waits for" \
 	'.complete and (.rows | length == 5 and all(.rate > 0)) and ([.rows[] | select(.rule == "k=3") | .count] == [3])'

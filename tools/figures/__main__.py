@@ -4,7 +4,8 @@
 Workers are real processes in namespaces of this machine and their gradients real packets, summed by the
 program on a bridge's ports.  What they compute is emulated: they sleep, for times that are drawn before.
 Beside what is measured is what was published, and what the published models predict.  The time to
-accuracy is simulated (accuracy.py), and measured with PyTorch (fashion.py).
+accuracy is simulated (accuracy.py), at some points also measured (real.py), and measured with PyTorch
+(fashion.py).
 """
 
 import argparse
@@ -23,6 +24,7 @@ import deadline
 import fashion
 import fit
 import plan
+import real
 import report
 from arguments import listed, one_of, whole
 from lab import BenchError, check_built, check_commands
@@ -31,7 +33,7 @@ from plan import FIGURES, Run, Value
 from series import FAILED, RealSeries
 from workers import Jobs
 
-NAMES = [*FIGURES, deadline.NAME, accuracy.NAME, fashion.NAME]
+NAMES = [*FIGURES, deadline.NAME, accuracy.NAME, real.NAME, fashion.NAME]
 
 
 def arguments(argv) -> argparse.Namespace:
@@ -47,13 +49,13 @@ def arguments(argv) -> argparse.Namespace:
                    help="numbers of workers of the figure serene, each 2 to 64 (4,8,16; --quick: 4,8)")
     p.add_argument("--base", type=whole(10, 10000), metavar="MS",
                    help="time of an iteration without a stall (60, deadline 200, fashion 100; --quick: 40, 40, 60); "
-                   "longer if processors are busy; not of accuracy")
+                   "longer if processors are busy; not of accuracy and real")
     p.add_argument("--iterations", type=whole(10, 100000), metavar="N",
                    help="iterations of a run (serene 1000, order and timeout half of that, deadline 240, fashion 200; "
-                   "--quick: 60, 100, 40); not of basu and accuracy")
-    p.add_argument("--seed", type=whole(0, 10 ** 9), default=1, metavar="N", help="seed of the stalls (1); accuracy and fashion have --seeds")
+                   "--quick: 60, 100, 40); not of basu, accuracy and real")
+    p.add_argument("--seed", type=whole(0, 10 ** 9), default=1, metavar="N", help="seed of the stalls (1); accuracy, real and fashion have --seeds")
     p.add_argument("--seeds", type=whole(1, 1000), metavar="N",
-                   help="number of seeds of each setting of accuracy and fashion (8 and 3; --quick: 2, and always 1)")
+                   help="number of seeds of each setting of accuracy, real and fashion (8, 3 and 3; --quick: 2, and always 1)")
     p.add_argument("--at-once", type=whole(1, 100), default=1, metavar="N",
                    help="runs side by side, each in a lab of its own (1); not of accuracy")
     p.add_argument("--fresh", action="store_true", help="make all runs again, also those that are kept")
@@ -111,6 +113,8 @@ def check(a: argparse.Namespace, names: list[str]) -> None:
         deadline.check(a.quick, a.base)
     if accuracy.NAME in names:
         accuracy.check()
+    if real.NAME in names:
+        real.check()
     if fashion.NAME in names:
         fashion.check(a.quick, a.base)
 
@@ -132,6 +136,7 @@ def main(argv=None) -> int:
         makes: dict[str, Callable[[], int]] = {
             deadline.NAME: lambda: deadline.figure(a.out, a.quick, a.fresh, a.base, a.iterations, a.seed),
             accuracy.NAME: lambda: accuracy.figure(a.out, a.quick, a.seeds, a.fresh),
+            real.NAME: lambda: real.figure(a.out, a.quick, a.seeds, a.fresh),
             fashion.NAME: lambda: fashion.figure(a.out, a.quick, a.seeds, a.fresh, a.base, a.iterations)}
         os.makedirs(a.out, exist_ok=True)
         for make in ([lambda: measure_all(a, lab)] if lab else []) + [make for n, make in makes.items() if n in names]:

@@ -36,8 +36,8 @@ class Jobs:
     def show(self, job: str) -> dict:
         return json.loads(self.saina("-j", "job", "show", job))[0]
 
-    def add(self, job: str, workers: int, policy: str, elements: int) -> int:
-        self.saina("job", "add", job, "workers", str(workers), "elements", str(elements), "policy", policy, "dead", "65535")
+    def add(self, job: str, workers: int, policy: str, elements: int, *more: str) -> int:
+        self.saina("job", "add", job, "workers", str(workers), "elements", str(elements), "policy", policy, "dead", "65535", *more)
         return self.show(job)["id"]
 
     def delete(self, job: str) -> None:
@@ -67,7 +67,7 @@ class Jobs:
 
 
 class Workers:
-    """saina-allreduce as some workers of a job; those that still run when the block ends are killed."""
+    """Programs as some workers of a job; those that still run when the block ends are killed."""
 
     def __init__(self, lab: Lab, job: str, folder: str):
         self.lab, self.job, self.folder = lab, job, folder
@@ -76,15 +76,18 @@ class Workers:
     def path(self, worker: int, what: str) -> str:
         return os.path.join(self.folder, f"{self.job}.{worker}.{what}")
 
+    def start(self, worker: int, *command: str) -> None:
+        with open(self.path(worker, "out"), "wb") as out, open(self.path(worker, "err"), "wb") as err:
+            self.running[worker] = subprocess.Popen(self.lab.inside(worker, *command), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                                    start_new_session=True)
+
     def begin(self, worker: int, *options: str) -> None:
+        """saina-allreduce with these options."""
         # the log may have lines of an earlier worker
         with open(self.path(worker, "log"), "wb"):
             pass
-        command = self.lab.inside(worker, os.path.join(BUILD, "saina-allreduce"), "-a", f"{NET}.1", "-j", self.job,
-                                  "-w", str(worker), "--json", "--log", self.path(worker, "log"), *options)
-        with open(self.path(worker, "out"), "wb") as out, open(self.path(worker, "err"), "wb") as err:
-            self.running[worker] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                                    start_new_session=True)
+        self.start(worker, os.path.join(BUILD, "saina-allreduce"), "-a", f"{NET}.1", "-j", self.job, "-w", str(worker), "--json",
+                   "--log", self.path(worker, "log"), *options)
 
     def begin_with(self, worker: int, times_us: Iterable[float], *options: str) -> None:
         """It computes for so long in each iteration."""
@@ -92,8 +95,8 @@ class Workers:
             f.writelines(f"{us:.0f}\n" for us in times_us)
         self.begin(worker, "--think-from", self.path(worker, "times"), *options)
 
-    def end(self, worker: int, timeout: float) -> dict:
-        """Its summary; it must have ended well."""
+    def wait(self, worker: int, timeout: float) -> None:
+        """Until it has ended, which must be well."""
         try:
             status = self.running[worker].wait(timeout)
         except subprocess.TimeoutExpired:
@@ -102,6 +105,10 @@ class Workers:
             with open(self.path(worker, "err"), encoding="utf-8", errors="replace") as f:
                 raise BenchError(f"worker {worker} of {self.job} ended with status {status}: {f.read().strip()[-400:]}")
         del self.running[worker]
+
+    def end(self, worker: int, timeout: float) -> dict:
+        """Its summary; it must have ended well."""
+        self.wait(worker, timeout)
         with open(self.path(worker, "out"), encoding="utf-8") as f:
             return json.load(f)
 
