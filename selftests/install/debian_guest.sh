@@ -7,12 +7,14 @@
 #     br0 10.0.0.1 (Linux bridge): sainad as a service
 #      p0 |    p1 |    p2 |
 #      w0 eth0 w1 eth0 w2 eth0    namespaces, 10.0.0.10 to .12: saina-allreduce
+#     br1 10.0.1.1, without ports: sainad@br1
 #
 # 1. A Debian without us
 # 2. apt installs the packages
 # 3. A job
-# 4. The packages are upgraded during a job
-# 5. apt purges the packages
+# 4. The configuration is read again, and there is a second agent
+# 5. The packages are upgraded during a job
+# 6. apt purges the packages
 
 set -u
 exec </dev/null
@@ -52,7 +54,9 @@ state() {
 
 network() {
 	local w
-	ip link add br0 address 02:00:00:00:be:e0 type bridge && ip link set br0 up && ip address add 10.0.0.1/24 dev br0 || return 1
+	for w in 0 1; do
+		ip link add "br$w" address "02:00:00:00:be:e$w" type bridge && ip link set "br$w" up && ip address add "10.0.$w.1/24" dev "br$w" || return 1
+	done
 	for w in "${workers[@]}"; do
 		ip netns add "w$w" && ip link add "p$w" type veth peer name eth0 netns "w$w" || return 1
 		ip -n "w$w" address add "10.0.0.1$w/24" dev eth0 && ip -n "w$w" link set eth0 up && ip link set "p$w" master br0 up || return 1
@@ -63,6 +67,7 @@ no_network() {
 	local w
 	for w in "${workers[@]}"; do ip netns del "w$w"; done
 	ip link del br0
+	ip link del br1
 }
 
 pids=()
@@ -120,6 +125,10 @@ agent_log() {
 	journalctl -u sainad --no-pager -o cat
 }
 
+takeovers() {
+	agent_log | grep -c 'taking it over'
+}
+
 # 1. A Debian without us
 booted() {
 	systemctl is-system-running --wait
@@ -157,12 +166,29 @@ check "the job trains: each worker has compared each sum" trained
 check "the job trains: no round is missing, all workers are in each sum" complete try
 saina job delete try >/dev/null 2>&1
 
-# 4. The packages are upgraded during a job
+# 4. The configuration is read again, and there is a second agent
+pid=$(systemctl show -P MainPID sainad)
+echo 'jobs = ( { name = "more"; elements = 1000; workers = 1; } );' >>/etc/saina/sainad.conf
+check "systemctl reload sainad succeeds" systemctl reload sainad
+check "reload: the agent has what the configuration has now" slowwait 300 output_matches ': more: forming' saina job show more ||
+	diag "$(agent_log | tail -n 30)"
+check "reload: the unit is active, by the same process" [ "$(systemctl is-active sainad) $(systemctl show -P MainPID sainad)" = "active $pid" ]
+echo 'bridge = "br0";' >/etc/saina/sainad.conf
+saina job delete more >/dev/null 2>&1
+second=(saina -s /run/sainad-br1/control)
+echo 'control_plane = "agent";' >/etc/saina/br1.conf
+check "systemctl start sainad@br1 succeeds" systemctl start sainad@br1 || diag "$(journalctl -u sainad@br1 --no-pager -o cat | tail -n 30)"
+check "sainad@br1: it has jobs of its own" "${second[@]}" job add own elements 1000 workers 1
+check "sainad@br1: the other agent does not know them" not saina job show own
+check "sainad@br1: systemctl stops it" systemctl stop sainad@br1
+check "sainad@br1: the first agent is active" systemctl is-active sainad
+
+# 5. The packages are upgraded during a job
 check "a job is added before the upgrade" saina job add long elements 20000 workers ${#workers[@]} token t0ken
 # Seldom: the upgrade needs the processors.
 train long --rounds 0 --think-us 500000
 check "upgrade: the job runs before" slowwait 300 beyond long 5
-at=$(rounds long)
+at=$(rounds long) taken=$(takeovers)
 check "upgrade: apt installs the packages of a higher version" apt-get install -y "$here"/new/*.deb
 diag "rounds: $at before, $(rounds long) after it"
 check "upgrade: rounds were done during it" beyond long $((at + 1))
@@ -172,18 +198,20 @@ check "upgrade: the job goes on after it" slowwait 300 beyond long $((at + 5))
 kill -TERM "${pids[@]}"
 check "upgrade: the workers end well, each has compared each sum" trained
 check "upgrade: no round is lost, all workers are in each sum" complete long
-check "upgrade: the agent took the data path over" output_matches 'taking it over' agent_log
+check "upgrade: the agent took the data path over" [ "$(takeovers)" -gt "$taken" ]
 check "upgrade: DKMS has built the module of the new version" output_matches "saina.*${new//+/\\+}.*$release.*installed" dkms status
 check "upgrade: DKMS has none of the old one" not output_matches "saina.*$old,.*installed" dkms status
 
-# 5. apt purges the packages
+# 6. apt purges the packages
 mapfile -t packages < <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' '*saina*' | awk '$2 == "installed" { print $1 }')
 check "purge: apt purges the packages" apt-get purge -y "${packages[@]}"
 # bash suggests what ours recommend, so apt keeps it.
 check "purge: apt removes what came with them" apt-get autoremove --purge -y bash-completion
 # Written by us, not by a package.
-rm -f /etc/saina/sainad.conf
+rm -f /etc/saina/sainad.conf /etc/saina/br1.conf
 rmdir /etc/saina 2>/dev/null
+# systemd's own, of all sainad@.
+systemctl stop system-sainad.slice 2>/dev/null
 no_network
 state | sort >"$tmp/after"
 check "purge: no file, unit, pin, qdisc, interface, module, user or process is left" diff "$tmp/before" "$tmp/after"
