@@ -106,6 +106,29 @@ static void test_death(void **state)
 	member_close_all(a, s, 2);
 }
 
+/* Who goes on logs it, once. */
+static void test_death_logged(void **state)
+{
+	static const char line[] = "job 20: no round since round 0 has all workers: 1 of 2 are here; rank 1 is missing\n";
+	struct saina_job_info info = { .size = sizeof(info) };
+	struct agg *a;
+	struct saina *s[2];
+	int32_t buf[2][N];
+	int round = 1;
+
+	a = member_job(s, 2, 2);
+	both(s, 0, buf);
+	agg_kill(a, 1);
+	do {
+		assert_int_equal(member_reduce(s[0], buf[0], 0, round++, NULL), 0);
+		assert_int_equal(saina_info(s[0], &info), 0);
+	} while (info.active != 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(member_reduce(s[0], buf[0], 0, round++, NULL), 0);
+	member_close_all(a, s, 2);
+	assert_string_equal(member_lines, line);
+}
+
 /* Results by multicast do not reach worker 1: it asks, and pulls them. */
 static void test_deaf(void **state)
 {
@@ -494,6 +517,7 @@ int main(void)
 		statement("behind: workers of a stopped job get an error", test_stopped),
 		statement("behind: silence ends a call with -ETIMEDOUT and a sentence", test_silence),
 		statement("behind: a round completes after a worker has died", test_death),
+		statement("behind: who goes on logs, once, which worker has died", test_death_logged),
 		statement("behind: a worker without multicast pulls the results that STATUS announces", test_deaf),
 		statement("behind: a worker that is late gets the results that are kept", test_catch_up),
 		statement("behind: a late worker without multicast gets the results that are kept", test_catch_up_deaf),

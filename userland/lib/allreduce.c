@@ -6,6 +6,7 @@
 #include "reduce/reduce.h"
 #include "reduce/size_mismatch.h"
 #include "request.h"
+#include "session/timeout.h"
 
 /**
  * saina_allreduce_start() - begin an all-reduce, as part of the present round
@@ -88,6 +89,24 @@ int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
 	return saina_unlock(s, ret ? ret : req_wait(s, req, call));
 }
 
+/* A round is over: logs which workers have left or died since the last one with all workers. */
+static void log_missing(struct saina *s)
+{
+	struct saina_session *j = &s->session;
+	uint64_t counted = s->round.grad.state[0].last.mask;
+	char missing[256];
+
+	if (s->round.grad.state[0].last.contributors == j->job.workers) {
+		s->full_round = s->round.flow.round;
+		s->together = counted;
+	} else if (s->together & ~counted & ~j->active) {
+		s->together &= counted | j->active;
+		saina_session_missing(j, missing, sizeof(missing));
+		saina_note(&j->notes, "job %u: no round since round %u has all workers: %s",
+			   j->job.id, s->full_round, missing);
+	}
+}
+
 /* Caller holds s->lock. */
 static int round_done(struct saina *s)
 {
@@ -101,6 +120,8 @@ static int round_done(struct saina *s)
 		ret = saina_error(s, -EINVAL, "round %u: nothing was reduced in it", f->round);
 	if (!ret) {
 		s->round.stats.rounds++;
+		if (!s->round.ps.on)
+			log_missing(s);
 		saina_step_next(s);
 	}
 	return ret;

@@ -31,6 +31,8 @@
  * @bad_messages: received, malformed, of other jobs or forged
  * @answered_ns: when the data path last answered, or had nothing to answer
  * @checked_ns: when @answered_ns was last brought up to date
+ * @full_round: the last round with all workers
+ * @together: mask of its workers, without those that were logged as missing; 0: there was none
  * @session: with the agent
  * @round: all-reduces in flight
  * @shm: arrays shared with the aggregator
@@ -48,6 +50,8 @@ struct saina {
 	struct saina_opts opts;
 	char		error[256];
 	uint64_t	bad_messages, answered_ns, checked_ns;
+	uint32_t	full_round;
+	uint64_t	together;
 	struct saina_session session;
 	struct saina_round round;
 	struct saina_shm shm;
