@@ -31,7 +31,7 @@ policy_later_meanwhile() {
 	saina policy set policy_later fastest:k=3 >/dev/null || not_ok "policy_later: the policy is set"
 }
 
-for name in types exact async ddp groups beside refuse skip sizes ddp_fails policy_later timeout; do
+for name in types exact async ddp example groups beside refuse skip sizes ddp_fails policy_later timeout; do
 	run_case $name 4
 done
 run_case policy 4 policy fastest:k=3

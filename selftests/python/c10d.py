@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 import saina
 import saina.c10d
 import saina.torch
-from ranks import OUT, RANK, RANKS, close_to, fails, net, point, same_everywhere, train, until
+from ranks import OUT, RANK, RANKS, close_to, fails, loss_of, net, point, same_everywhere, train, until
 
 SUM = dist.ReduceOp.SUM
 
@@ -179,6 +179,30 @@ def case_ddp():
     ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
     train(ddp, 3)
     point(same_everywhere(ddp, gloo_group)[0], "ddp: PyTorch's own fp16_compress_hook")
+
+
+def case_example():
+    """As in PyTorch's tutorial on distributed applications, but for the name of the backend: a group of all ranks that sums,
+    and synchronous SGD whose gradients are averaged by all_reduce."""
+    init()
+    group = dist.new_group(list(range(RANKS)))
+    tensor = torch.ones(1)
+    dist.all_reduce(tensor, op=dist.ReduceOp.SUM, group=group)
+    point(tensor[0].item() == RANKS, "example: the sum of ones is the number of ranks", str(tensor))
+    begun, losses = sums(), []
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+    for i in range(20):
+        optimizer.zero_grad()
+        loss = loss_of(model, i)
+        losses.append(loss.item())
+        loss.backward()
+        for param in model.parameters():
+            dist.all_reduce(param.grad.data, op=dist.ReduceOp.SUM)
+            param.grad.data /= float(dist.get_world_size())
+        optimizer.step()
+    point(sums() - begun >= 20 and losses[-1] < losses[0], "example: the aggregator averages the gradients, and it learns", str(losses))
+    point(same_everywhere(model)[0], "example: all models are the same to the last bit")
 
 
 def case_groups():
