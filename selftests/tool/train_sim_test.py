@@ -75,6 +75,12 @@ def points(folder):
     ks = [t[3] for t in simulate(folder, "sfcd:k0=1,sth=0,cth=k,kmax=3")]
     point(ks[:8] == [1, 2, 2, 3, 3, 3, 3, 3], "cth=k waits for k rounds, and k is at most kmax", ks)
     point(simulate(folder, "external:k0=4", "--rounds", "60", "--net", "1")[-1][3] < 4, "the controller of k does not wait for stalls")
+    slow = ("--stalls", "slow", "--rounds", "1000", "--seconds", "40", "--net", "1")
+    fixed, controlled = (simulate(folder, f"timeout:1s,kmin=1{noise}", *slow)[-1] for noise in ("", ",noise=1000000"))
+    point(controlled[1] > 1.5 * fixed[1] and (fixed[4], controlled[4] > 10) == (0, True), "the controller of a time-out does not wait for a slow worker", fixed, controlled)
+    fixed, controlled = (simulate(folder, f"timeout:1us,kmin=1{noise}", *slow, "--stalls", "random", "--delay", "0", "--jitter", "0.05", "--seconds", "60", "--finish")[-1]
+                         for noise in ("", ",noise=1000000"))
+    point(controlled[4] < fixed[4] / 2, "the controller of a time-out waits for workers that are late by little", fixed, controlled)
     exponential = simulate(folder, "bsp", "--stalls", "exponential", "--net", "0", "--jitter", "0", "--rounds", "400")[-1][0] / 400
     # 1 + H(4) times the base; the mean of 400 maxima has a standard deviation of .06
     point(abs(exponential - 0.1 * (1 + 25 / 12)) < 0.02, "exponential computation takes as long as order statistics say", exponential)

@@ -38,27 +38,58 @@ static int bucket(double us)
 	return b;
 }
 
-/* `saina policy control' of a job with policy external: k by arrival times. */
-static void next_dbw(struct sim_policy *p, const struct sim_seen *seen)
+/*
+ * `saina policy control': adds the arrival times of a round to @p->arrivals.  True: a measurement is
+ * complete; arrivals_forget() is due.
+ */
+static bool arrivals_measure(struct sim_policy *p, const struct sim_seen *seen)
 {
 	double first = INFINITY, now = seen->decided_ms;
-	struct arrivals *d = &p->dbw.arrivals;
-	bool trial;
+	struct arrivals *a = &p->arrivals;
 
 	for (int w = 0; w < p->workers; w++)
 		first = fmin(first, seen->arrival_ms[w]);
 	for (int w = 0; w < p->workers; w++)
 		if (isfinite(seen->arrival_ms[w]))
-			d->late[w][bucket((seen->arrival_ms[w] - first) * 1000)]++;
-	d->rounds++;
-	if (d->rounds < ARRIVALS_ROUNDS_MIN || now - p->since_ms < INTERVAL_MS)
-		return;
-	p->dbw.k = p->k;
-	d->round_us = (now - p->since_ms) * 1000 / d->rounds;
-	p->k = dbw_next(&p->dbw, &p->trials, now / 1000, &trial);
+			a->late[w][bucket((seen->arrival_ms[w] - first) * 1000)]++;
+	a->rounds++;
+	if (a->rounds < ARRIVALS_ROUNDS_MIN || now - p->since_ms < INTERVAL_MS)
+		return false;
+	a->round_us = (now - p->since_ms) * 1000 / a->rounds;
 	p->since_ms = now;
-	d->rounds = 0;
-	memset(d->late, 0, sizeof(d->late));
+	return true;
+}
+
+static void arrivals_forget(struct sim_policy *p)
+{
+	p->arrivals = (struct arrivals){.workers = p->workers};
+}
+
+/* The controller of policy external: k by arrival times. */
+static void next_dbw(struct sim_policy *p, const struct sim_seen *seen)
+{
+	struct dbw d = {.k = p->k, .noise = p->noise};
+	bool trial;
+
+	if (!arrivals_measure(p, seen))
+		return;
+	d.arrivals = p->arrivals;
+	p->k = dbw_next(&d, &p->trials, seen->decided_ms / 1000, &trial);
+	arrivals_forget(p);
+}
+
+/* The controller of policy timeout: T and kmin by arrival times. */
+static void next_deadline(struct sim_policy *p, const struct sim_seen *seen)
+{
+	struct deadline_setting set;
+
+	if (!arrivals_measure(p, seen))
+		return;
+	deadline_observe(&p->deadline, &p->arrivals);
+	set = deadline_choose(&p->deadline).set;
+	p->timeout_ms = set.timeout_us / 1000.;
+	p->k_min = set.k_min;
+	arrivals_forget(p);
 }
 
 static bool number(const char *text, double *v)
@@ -115,7 +146,7 @@ static bool word_parse(struct sim_policy *p, const char *name, const char *value
 	if (!strcmp(name, "stride"))
 		return whole(value, &p->stride);
 	if (!strcmp(name, "noise"))
-		return number(value, &p->dbw.noise) && p->dbw.noise > 0;
+		return number(value, &p->noise) && p->noise > 0;
 	if (!strcmp(name, "keep"))
 		return number(value, &p->keep);
 	if (!strcmp(name, "late")) {
@@ -169,7 +200,7 @@ int sim_policy_parse(const char *text, int workers, struct sim_policy *p)
 		.s_th = 0.5,
 		.stride = STRIDE_DEFAULT,
 		.window = INFINITY,
-		.dbw = {.arrivals.workers = workers, .noise = workers},
+		.arrivals.workers = workers,
 	};
 	if (strlen(text) >= sizeof(copy))
 		return -EINVAL;
@@ -197,5 +228,15 @@ int sim_policy_parse(const char *text, int workers, struct sim_policy *p)
 		return -EINVAL;
 	if (p->c_th < 1 || p->stride < 1 || p->window < 0 || p->groups < 0 || p->groups > workers)
 		return -EINVAL;
+	if (p->timeout_ms && p->noise) {
+		p->next = next_deadline;
+		p->deadline = (struct deadline){
+			.workers = workers,
+			.noise = p->noise,
+			.set = {p->timeout_ms * 1000, p->k_min},
+		};
+	} else if (!p->noise) {
+		p->noise = workers;
+	}
 	return 0;
 }

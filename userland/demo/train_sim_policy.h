@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "../../tools/saina/dbw.h"
+#include "../../tools/saina/deadline.h"
 
 /**
  * struct sim_seen - a round as the aggregator sees it
@@ -50,13 +51,19 @@ struct sim_policy {
 	bool cth_k;
 	int c_th, stride, converged;
 	double s_th;
-	/* of the controller of k: what it has measured, and when it tries a higher k */
-	struct dbw dbw;
-	double since_ms;
+	/* of `saina policy control': what it has measured and since when, and its gradient noise scale */
+	struct arrivals arrivals;
+	double since_ms, noise;
+	/* .. of k: when it tries a higher one */
 	struct dbw_trials trials;
+	/* .. of @timeout_ms and @k_min */
+	struct deadline deadline;
 };
 
-/* Reads @text as a policy of a job has it.  0 or -EINVAL. */
+/*
+ * Reads @text as a policy of a job has it.  With noise=X policy timeout has a controller, as
+ * external always has.  0 or -EINVAL.
+ */
 int sim_policy_parse(const char *text, int workers, struct sim_policy *p);
 
 #endif /* EXAMPLES_TRAIN_SIM_POLICY_H */
