@@ -28,7 +28,7 @@ def rates(optimiser: str) -> list[float]:
 
 @dataclass(frozen=True)
 class Setting:
-    """kind: bsp, fixed, sfcd, dbw, timeout, steps, or probe, which no job can have
+    """kind: bsp, fixed, sfcd, dbw, timeout, deadline (a time-out with a controller), steps, or probe, which no job can have
 
     policy: as the simulation has it, without the rule for late gradients; late: that rule, or "" if none can be late
     finish: workers finish every gradient, as a backward pass in PyTorch does; else they give up when the round is over
@@ -102,6 +102,11 @@ def fixed(*ks: int) -> list[str]:
     return [f"fastest:k={k}" for k in ks]
 
 
+def deadlines() -> list[str]:
+    """`saina policy control' of a job with a time-out: gradients lose value as they become more, or all are worth the same."""
+    return [f"timeout:10ms,kmin={WORKERS // 2},noise={noise}" for noise in (WORKERS, 1000000)]
+
+
 def main_settings(o: str) -> list[Setting]:
     """All policies."""
     half = WORKERS // 2
@@ -113,6 +118,7 @@ def main_settings(o: str) -> list[Setting]:
         *both("sfcd", [sfcd(half, s, c) for s in (30, 35, 40, 45, 50) for c in ("1", "5")], o),
         *both("dbw", [f"external:k0={WORKERS},noise={n}" for n in (4, 16, 64)], o),
         *both("timeout", [f"timeout:{t}ms,kmin={half}" for t in (5, 10, 25, 50)], o),
+        *both("deadline", deadlines(), o),
         *(Setting("steps", p, "", o) for p in ("ssp:1", "ssp:4", "ssp:10", "asp", "grouped:g=2", "grouped:g=4", "grouped:g=8")),
     ]
 
@@ -125,6 +131,7 @@ def short_settings(o: str, *ks: int) -> list[Setting]:
         *both("sfcd", [*(sfcd(1, s, "5") for s in (10, 20, 30, 40)), *(sfcd(half, s, "5") for s in (35, 40, 45))], o),
         *both("dbw", [f"external:k0={WORKERS},noise=16"], o),
         *both("timeout", [f"timeout:10ms,kmin={half}"], o),
+        *both("deadline", deadlines(), o),
     ]
 
 

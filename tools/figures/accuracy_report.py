@@ -110,8 +110,11 @@ def name_of(group: tuple) -> str:
     return f"{optimiser}, {'stalls' if stalls == SERENE else stalls}" + (", finished" if finish else "")
 
 
-def adaptive(s: Setting) -> bool:
-    return s.kind in ("sfcd", "dbw")
+ADAPTIVE = {"adaptive": ("sfcd", "dbw"), "deadline": ("deadline",)}		# kinds of settings that are judged
+
+
+def of_kinds(*kinds: str) -> Callable[[Setting], bool]:
+    return lambda s: s.kind in kinds
 
 
 def fixed_k(k: int) -> Callable[[Setting], bool]:
@@ -142,7 +145,8 @@ def saina_tables(table: Table, group: tuple) -> list[str]:
     lines += [f"  late={late:<21}" + "".join(time(sfcd(1, 50, c), late) for c in COUNTS) for late in LATE]
     bsp = table.fastest(group, fixed_k(WORKERS))
     lines.append(f"{'scheme (best late rule)':<28}{'final':>8}{'to k=16':>9}{f'to {TARGET} %':>9}")
-    for label, wanted in (*((f"k={k}", fixed_k(k)) for k in FIXED), ("adaptive, SFCD", lambda s: s.kind == "sfcd"), ("adaptive, DBW", lambda s: s.kind == "dbw")):
+    for label, wanted in (*((f"k={k}", fixed_k(k)) for k in FIXED), ("adaptive, SFCD", of_kinds("sfcd")), ("adaptive, DBW", of_kinds("dbw")),
+                          ("adaptive, deadline", of_kinds("deadline"))):
         r = table.fastest(group, wanted)
         if r:
             lines.append(f"  {label:<26}{r.final:>7.1f}%{number(ratio(bsp, r), 8, 2)}x{number(r.time, 9)}  {r.setting.text()}")
@@ -198,22 +202,22 @@ def late_table(table: Table) -> list[str]:
     return ["", f"Late gradients, every gradient is finished; seconds to {TARGET} % (times faster than bsp)", head, *lines] if lines else []
 
 
-def judge_group(group: tuple, table: Table, chosen: Table, held: Table) -> list[dict]:
-    """The bars, by all seeds, and by seeds that had no part in choosing the settings and rates."""
+def judge_group(group: tuple, name: str, table: Table, chosen: Table, held: Table) -> list[dict]:
+    """The bars of ADAPTIVE[name], by all seeds, and by seeds that had no part in choosing the settings and rates."""
     def pair(wanted: Callable[[Setting], bool]) -> tuple[Row | None, Row | None]:
         by_half = chosen.fastest(group, wanted)
         return table.fastest(group, wanted), by_half and held.at(by_half.setting, by_half.rate)
 
-    best = pair(adaptive)
+    best = pair(of_kinds(*ADAPTIVE[name]))
     if not best[0]:
         return []
     bars = []
     for k in reversed(FIXED):
         other = pair(fixed_k(k))
         values = [faster(o, b) for o, b in zip(other, best)]
-        bars.append((f"best adaptive to k={k}: times faster", FASTER if k == WORKERS else 1, *values))
+        bars.append((f"best {name} to k={k}: times faster", FASTER if k == WORKERS else 1, *values))
     half = pair(fixed_k(HALF))
-    bars.append((f"its final accuracy to that of k={HALF}: points", 0, *(b and o and b.final - o.final for o, b in zip(half, best))))
+    bars.append((f"best {name}: final accuracy to that of k={HALF}, points", 0, *(b and o and b.final - o.final for o, b in zip(half, best))))
     # the least is itself reached, but nobody is faster than at once
     return [{"bar": f"{name_of(group)}: {text}", "least": least, "value": v if v != NEVER else "never", "held_out": h if h != NEVER else "never",
              "at": best[0].setting.text(), "verdict": verdict(v, h, least, "faster" in text and least == 1)} for text, least, v, h in bars]
@@ -233,7 +237,7 @@ def judge(made: dict[Cell, dict]) -> list[dict]:
     seeds = sorted({c.seed for c in made})
     half = len(seeds) // 2
     tables = Table(made, seeds), Table(made, seeds[:half]), Table(made, seeds[half:])
-    return [b for group in tables[0].groups() for b in judge_group(group, *tables)]
+    return [b for group in tables[0].groups() for name in ADAPTIVE for b in judge_group(group, name, *tables)]
 
 
 def verdicts(bars: list[dict]) -> list[str]:
@@ -262,12 +266,12 @@ PICTURE = (("bsp", ""), *((f"fastest:k={k}", late) for k in (1, 4, 8, 12, 14) fo
 
 
 def draw(folder: str, rows: list[Row]) -> list[str]:
-    """Time to the target: those of PICTURE, and the best of SFCD and DBW, a panel an optimiser."""
+    """Time to the target: those of PICTURE, and the best of each adaptive kind, a panel an optimiser."""
     panels = {}
     for optimiser in OPTIMISERS:
         mine = [r for r in rows if r.setting.group() == (SERENE, False, optimiser) and r.time < NEVER]
         shown = [r for p in PICTURE for r in mine if (r.setting.policy, r.setting.late) == p]
-        shown += [min(of, key=lambda r: r.time) for kind in ("sfcd", "dbw") if (of := [r for r in mine if r.setting.kind == kind])]
+        shown += [min(of, key=lambda r: r.time) for kind in ("sfcd", "dbw", "deadline") if (of := [r for r in mine if r.setting.kind == kind])]
         panels[f"{optimiser}: seconds to {TARGET} % (median, all seeds)"] = [
             picture.point(i, r.setting.text(), r.time, r.least, math.nan if r.most == NEVER else r.most)
             for i, r in enumerate(sorted(shown, key=lambda r: -r.time))]
