@@ -17,7 +17,7 @@ enum scope { OF_AGENT, OF_PORT, OF_JOB, OF_WORKER };
 /* @suffix: follows the family's name; @labels: besides those of the scope. */
 struct sample {
 	const char *suffix;
-	char labels[320];
+	char labels[2 * SAINA_POLICY_TEXT_LEN + 64];
 	double value;
 };
 

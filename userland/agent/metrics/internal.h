@@ -9,6 +9,7 @@
 #include "agent/backend/backend.h"
 #include "agent/metrics/metrics.h"
 #include "agent/members/members.h"
+#include "ctl/policy_text.h"
 
 /**
  * struct snap_worker - a worker that is not absent
@@ -43,7 +44,7 @@ struct snap_worker {
 struct snap_job {
 	__u16 id;
 	char name[SAINA_NAME_LEN];
-	char policy[128];
+	char policy[SAINA_POLICY_TEXT_LEN];
 	int state;
 	unsigned int workers, alive, payload, elem_bytes;
 	uint64_t elements, memory, completed;
@@ -95,7 +96,7 @@ struct text {
 	struct snapshot *s;
 	unsigned int family, item, part;
 	bool headed;
-	char line[768];
+	char line[1024];
 	size_t len, off;
 };
 

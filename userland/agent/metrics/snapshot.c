@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "agent/metrics/internal.h"
-#include "ctl/policy_text.h"
 
 #define WORKER_BUDGET 64 /* workers copied in one turn of the loop */
 
