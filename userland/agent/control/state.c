@@ -147,6 +147,8 @@ void state_save(struct agent *a)
 		f = fdopen(fd, "w");
 	if (!f) {
 		ret = -errno;
+		if (fd >= 0)
+			close(fd);
 		goto err;
 	}
 	ret = write_all(f, a);
