@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The clock that nobody sets, CLOCK_MONOTONIC. */
+/* CLOCK_MONOTONIC in ns, us and ms. */
 #ifndef MONOTONIC_H
 #define MONOTONIC_H
 

@@ -518,7 +518,7 @@ struct saina_place {
 /**
  * struct saina_asked - rate limit of a worker's ASKs
  * @when: number of the present period, of 2^20 ns
- * @count: ASKs answered in it
+ * @count: ASKs received in it, whether answered or dropped
  */
 struct saina_asked {
 	__u32	when;
@@ -537,8 +537,8 @@ struct saina_event_seen {
 };
 
 enum saina_event_type {
-	SAINA_EV_ROUND		= 1,	/* all segments done: a = last_flips, b = last_observed */
-	SAINA_EV_K		= 2,	/* k will change: a = old, b = new (SFCD or a death) */
+	SAINA_EV_ROUND		= 1,	/* all segments done: a = flips, b = observed */
+	SAINA_EV_K		= 2,	/* k will change: a = old, b = new */
 	SAINA_EV_POLICY		= 3,	/* policy adopted: a = old seq, b = new seq */
 	SAINA_EV_DEGRADED	= 4,	/* a = segment, b = contributors */
 	SAINA_EV_STALE		= 5,	/* worker asked for an expired round: a = segment */
@@ -575,7 +575,7 @@ struct saina_relay_msg {
 	__u8	payload[4 * SAINA_ELEMS_MAX];	/* as much of it as len says */
 };
 
-/* A delayed frame; the lab or the agent re-injects it after delay_us. */
+/* A delayed frame.  The agent passes it on after delay_us. */
 struct saina_delay_msg {
 	__u64	time;		/* when it came */
 	__u32	ifindex;	/* port */

@@ -10,8 +10,8 @@
  *   worker --> aggregator:48864   GRAD PULL PROBE ASK DOORBELL FETCH, INC READ CLOCK (data plane)
  *   worker --> aggregator:48865   JOIN READY HEARTBEAT LEAVE (agent)
  *   aggregator:48864 --> group:48866   RESULT COMPLETION GO PROBE_REPLY  (to all workers)
- *   aggregator:48864 --> worker   RESULT (RESEND, LATE), COMPLETION, STALE, ASK_REPLY, SUM, NAK,
- *                                 GO (unicast)
+ *   aggregator:48864 --> worker   RESULT (RESEND, LATE, PULLED), COMPLETION, STALE, ASK_REPLY,
+ *                                 SUM, NAK, GO (unicast)
  *   aggregator:48865 --> worker   WELCOME REFUSE STATUS
  *
  * A worker uses ONE unicast UDP socket for everything it sends, so that the
@@ -45,7 +45,7 @@
 #define SAINA_JOBS_MAX		256	/* job identifiers are 0..255 */
 #define SAINA_WORKER_ANY	0xff	/* JOIN: any free identifier will do */
 #define SAINA_ROUND_MAX		0xfffffffeu	/* the last round a job can have */
-#define SAINA_ROUND_JOIN 0x7fffffffu	/* .. that a few workers can have it begin with */
+#define SAINA_ROUND_JOIN 0x7fffffffu	/* only a majority of workers can begin at a later one */
 #define SAINA_ROUND_ASK		0xffffffffu	/* CLOCK: asks only: my step, and may I begin it? */
 
 /*
@@ -89,7 +89,7 @@ enum saina_msg_type {
 	SAINA_MSG_LEAVE		= 22,	/* worker: goodbye */
 	/* data plane, shared memory */
 	SAINA_MSG_DOORBELL	= 23,	/* worker: input array is filled; struct saina_doorbell */
-	SAINA_MSG_COMPLETION	= 24,	/* answers DOORBELL and FETCH: where results are */
+	SAINA_MSG_COMPLETION	= 24,	/* answers DOORBELL and FETCH: which results are there */
 	SAINA_MSG_FETCH		= 25,	/* worker: asks for results; struct saina_doorbell */
 };
 
@@ -187,13 +187,13 @@ enum saina_nak {
  *	which the addressee was counted for this segment, 0 if never; NAK, unicast
  *	GO: the step the addressee is in.  RESULT in multicast: time-out of the
  *	policy in force, microseconds, 0 if it has none; STATUS:
- *	number of the output array that doorbells are answered in, 0: use frames
+ *	number of the output array that doorbells are answered in, 0: use messages
  * @slot_round: STALE, ASK_REPLY: the next round the data path will open (1 + the newest
  *	opened); SUM, NAK, GO: how many steps all of the worker's group have finished; with k
  *	MODE: the first round or step of the other mode.  Elsewhere 0
  * @session: random, chosen by the agent at each admission; names one
  *	incarnation of a worker and is known to nobody else.  0 in JOIN and in
- *	multicast
+ *	multicast, but for PROBE_REPLY, which has the worker's
  */
 struct saina_hdr {
 	__u8	version;
@@ -241,8 +241,7 @@ struct saina_ask {
  *	hdr.segment + i of round hdr.round
  * @posted: DOORBELL: the gradient is in the worker's input array; FETCH: the result is wanted;
  *	COMPLETION: as in the message that it answers
- * @done: COMPLETION: of these, the result is in the output array or, of a FETCH that did not make
- *	it, in the worker's input array; else ignored
+ * @done: COMPLETION: of these, the result is in the output array; in the others ignored
  */
 struct saina_doorbell {
 	__le64	posted;
@@ -383,8 +382,9 @@ struct saina_refuse {
  * @rtt_us: smoothed time from an ASK to its ASK_REPLY, microseconds; 0: none yet
  * @window: messages it may have in flight
  * @refused: errno (as Linux numbers them) with which its kernel refuses to send gradients; 0: none
- * @refused_ms: since it has sent none
- * @unanswered_ms: gradients or questions have left, and so long nothing has come from the data path
+ * @refused_ms: time since it last sent one; 0 if @refused is 0
+ * @unanswered_ms: time for which it has sent gradients or questions, and nothing has come from the
+ *	data path
  */
 struct saina_report {
 	__le64	sent;

@@ -16,8 +16,8 @@
  * the output array that it has, and FETCH instead of PULL.
  *
  * A request that carries file descriptors is refused, on Linux 6.16 and later by the kernel
- * (sendmsg: EPERM).  A connection without a request is closed after two seconds; the 65th at
- * a time is closed at once.
+ * (sendmsg: EPERM).  A connection without a request is closed after two seconds.  A user may
+ * have 64 of them; another connection is refused if its request is not there yet.
  */
 #ifndef _UAPI_SAINA_SHM_H
 #define _UAPI_SAINA_SHM_H
