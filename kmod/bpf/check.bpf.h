@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Checks of a message, in the order of Documentation/datapath.rst sections 1.1 and 2: sender,
- * length, job, round, exponent.
+ * Checks of a message, in the order of Documentation/datapath.rst sections 1.1 and 2: version,
+ * type, job, worker, source, session, states, length, segment, exponent.
  */
 #ifndef SAINA_CHECK_BPF_H
 #define SAINA_CHECK_BPF_H
@@ -116,7 +116,7 @@ static __always_inline bool check_exponent(const struct message *m, __s32 e)
 }
 
 /* Checks 8 to 19, counted for the worker it claims to be from; @len bytes have the whole
- * message.  COUNT_NONE if good: all of m->in is set, then.
+ * message.  COUNT_NONE if good; m->in then has its fields, but few of them for a PROBE.
  */
 static __always_inline __u32 check_sender(const struct frame *f, const void *h, __u32 len,
 					  struct message *m)

@@ -41,7 +41,7 @@ enum skb_state {
  * check_skb() - does a reply in this frame leave with the bytes that are written to it?
  * @skb: has Ethernet, IPv4 and UDP headers, nothing between
  *
- * True if no other checksum will be finished, and a GSO batch will be cut into UDP
+ * It does if no other checksum will be finished, and a GSO batch will be cut into UDP
  * datagrams.
  *
  * Return: enum skb_state

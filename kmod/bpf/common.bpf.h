@@ -62,7 +62,7 @@ static __always_inline __u32 csum_pseudo(__be16 udp_len, __be32 saddr, __be32 da
 	return csum_fold64((__u64)bpf_htons(IPPROTO_UDP) + udp_len + saddr + daddr);
 }
 
-/* @x; the verifier forgets what it knows of it. */
+/* Returns @x, whose bounds the verifier does not know any more. */
 static __always_inline __u32 through_memory(__u32 *at, __u32 x)
 {
 	*(volatile __u32 *)at = x;

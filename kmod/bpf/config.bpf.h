@@ -60,7 +60,7 @@ static __always_inline const struct saina_job_conf *config_plain(const struct sa
 	return conf;
 }
 
-/* Without the module all jobs are of int32. */
+/* Bytes of the payload.  Without the module all words have 4: int32, or a pair of int16. */
 static __always_inline __u32 config_bytes(const struct saina_job_conf *conf, __u32 count)
 {
 	return 4 * count;

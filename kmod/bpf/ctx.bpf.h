@@ -24,7 +24,7 @@ enum verdict {
 	VERDICT_GO,
 	VERDICT_GO_ALL,
 	/* internal */
-	VERDICT_MISS,		/* neither in the hot slot nor in the ring */
+	VERDICT_MISS,		/* nothing done yet: the caller goes on with the next step */
 	VERDICT_CLAIMED,	/* to be added by saina.ko without the lock, then settled */
 	VERDICT_RETRY,		/* nothing changed; the exponents need the other function */
 };
@@ -51,7 +51,7 @@ enum slot_busy {
  * @exponent: block scale of its payload
  * @lock: of its slot
  * @pool: hot slots of its job
- * @pull: PULL, else GRAD
+ * @pull: PULL, FETCH or READ, else GRAD, DOORBELL, INC or CLOCK
  * @elem: enum saina_elem_type of its job
  * @parts: CODED: of the gradient
  * @parts_alive: CODED: parts that some live worker computes, as bits
@@ -125,12 +125,11 @@ struct ctx_latch {
  * struct ctx_out - what became of a message
  * @verdict: enum verdict
  * @reason: VERDICT_DROP: counter
- * @counted: STORED, ADDED or COUNT_NONE
+ * @counted: the counter of a message that is not dropped, or COUNT_NONE
  * @coarsened: 1: it made the slot's block scale coarser
- * @next_round: VERDICT_STALE: of the job
+ * @next_round: VERDICT_STALE, VERDICT_ASK_REPLY: of the job
  * @last: counted[segment].last[worker]
- * @mask: of the result, as are the fields down to @flags; VERDICT_ASK_REPLY: whom the round
- *	waits for
+ * @mask: of the result, as are @csum to @flags; VERDICT_ASK_REPLY: whom the round waits for
  * @opened_at: of the slot that a GRAD of segment 0 was counted in or came too late for;
  *	CLOCK: when the first of the group finished that step; else 0
  * @csum: sum of its payload
@@ -178,7 +177,7 @@ struct round_opened {
  * @window: of its job
  * @base: first step of the mode
  * @ring: rounds of results kept
- * @leave: the policy to come has rounds
+ * @leave: the policy to come has rounds or other groups
  * @left: all workers are at the fence: rounds may begin
  * @ended: READ after the mode has ended
  * @is_clock: CLOCK, else INC or READ

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Injected faults that only XDP has: delays.  Documentation/datapath.rst section 7.
+ * Injected faults of XDP ports: loss, and delays, which tc has not.  Documentation/datapath.rst
+ * section 7.
  */
 #ifndef SAINA_DELAY_BPF_H
 #define SAINA_DELAY_BPF_H

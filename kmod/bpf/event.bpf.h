@@ -13,7 +13,7 @@
 extern int hook_event(HOOK_CTX *ctx, const struct saina_event *ev, __u32 ev__sz) __ksym;
 
 /* Events of one packet, until event_flush(). */
-#define EVENTS_PENDING_MAX	4	/* policy, k lowered; k raised or degraded; round */
+#define EVENTS_PENDING_MAX	4	/* policy or k (opening); k (SFCD); degraded; round */
 
 struct events_pending {
 	__u32 n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Injected faults, for the lab: loss by port and direction, from a seeded sequence.
-  Documentation/datapath.rst section 7.
+ * Documentation/datapath.rst section 7.
  */
 #ifndef SAINA_FAULT_BPF_H
 #define SAINA_FAULT_BPF_H

@@ -80,7 +80,7 @@ static __always_inline struct gso_batch *gso_batch(void)
 	return bpf_map_lookup_elem(&saina_gso, &zero);
 }
 
-/* How many messages there are to look at; 0: too many.  @head is not valid any more. */
+/* How many messages to look at; 0: too many, or no memory.  @head is not valid any more. */
 static __always_inline __u32 gso_begin(struct __sk_buff *skb, const void *head, bool partial)
 {
 	__u32 udp_len = bpf_ntohs(RD(__be16, head + SAINA_UDP_OFF + 4));
@@ -123,7 +123,7 @@ static __always_inline __u32 gso_segment(const struct gso_batch *b, __u32 i, __u
 	return b->bytes - at < b->size ? b->bytes - at : b->size;
 }
 
-/* Message @i into b->msg, as far as there is room; its length. */
+/* Message @i into b->msg, as far as there is room; its length, 0 if it has no whole header. */
 static __always_inline __u32 gso_load(struct __sk_buff *skb, struct gso_batch *b, __u32 i)
 {
 	__u32 off, len = gso_segment(b, i, &off), n = len;

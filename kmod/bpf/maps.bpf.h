@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * All maps.  What they hold: uapi/saina/bpf.h.
+ * All maps but the scratch memory of single programs.  What they hold: uapi/saina/bpf.h.
  *
  * Sizes of a job's own (inner) maps are the job's; the templates below give
  * only types, key and value sizes.  BPF_F_INNER_MAP lets max_entries differ.
@@ -74,7 +74,7 @@ struct {
 	__type(value, __u32);
 } saina_tc_handoff SEC(".maps");
 
-/* The next two are shared by both hooks: a worker has one limit. */
+/* A worker has one limit, whichever hook its messages come by. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SAINA_JOBS_MAX * SAINA_WORKERS_MAX);

@@ -254,7 +254,7 @@ static __always_inline int ps_admit(struct saina_clock *k, struct saina_ctx *c, 
  * ps_open() - set up the job's clock for the mode that a message is in
  * @c: the message
  *
- * Does nothing if the mode has ended: then rt changed since it was read.
+ * Does nothing if the mode has ended, also if it did so after the message looked at rt.
  *
  * Return: 0
  */

@@ -60,7 +60,7 @@ static __always_inline bool round_is_fence(const struct saina_job_rt *rt, __u32 
 	return rt->mode == SAINA_RT_FENCE && round == rt->base;
 }
 
-/* Notes events that the members of the round that opens show.  Under rt->lock. */
+/* Notes which workers joined or died since the last round opened.  Under rt->lock. */
 static __always_inline void round_note_events(struct saina_job_rt *rt,
 					      const struct saina_job_conf *conf)
 {
@@ -522,7 +522,7 @@ static __always_inline int round_missed(struct saina_ctx *c)
  * @c: the message that made it so
  * @conf: its job's snapshot
  *
- * Sets next_k in @c.
+ * Sets next_k and timeout in @c.
  *
  * Return: 0
  */

@@ -243,8 +243,7 @@ static __always_inline int slot_settle(struct saina_ctx *c, struct saina_slot_me
  *
  * All but the sums, under the slot's lock.
  *
- * Return: the action that the sums need, after the SLOT_DO_FINISH ones of which comes
- * slot_done().
+ * Return: enum slot_action for the sums.  After those that finish the slot, slot_done() is due.
  */
 static __always_inline int slot_decide(struct saina_ctx *c, struct saina_slot_meta *h,
 				       const struct saina_slot_meta *e, struct saina_counted *cnt)
