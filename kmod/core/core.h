@@ -17,13 +17,14 @@
 
 struct saina_core;
 
+/* @jobs: how many; @memory_job: bytes of map memory of each; @memory: of all together. */
 struct saina_limits {
 	__u32	jobs;
 	__u64	memory_job;
 	__u64	memory;
 };
 
-/* A job as the core keeps it; readable by the owner, written by the core. */
+/* A job and its workers as the core keeps them: the owner reads, the core writes. */
 struct saina_worker {
 	char	name[SAINA_NAME_LEN];
 	__u8	state;			/* enum saina_worker_state */
@@ -37,7 +38,7 @@ struct saina_job {
 	__u8	workers;
 	__u8	elem;
 	__s8	exponent;
-	__u8	by_reference;		/* 1: workers of this host may share memory */
+	__u8	by_reference;		/* enum saina_reference */
 	__u8	elements_auto;		/* 1: @elements are the first worker's; 0 elements: none */
 	__u16	payload;
 	__u16	heartbeat_ms;

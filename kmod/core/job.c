@@ -229,7 +229,7 @@ int saina_core_prepare(struct saina_core *c, struct saina_core_err *err)
 	return c->t ? 0 : saina_refuse(err, -ENOMEM, 0, "out of memory for the table of jobs");
 }
 
-/* What job_new and job_restore have to check against the table. */
+/* What saina_core_job_new() and saina_core_job_restore() check against the table. */
 int saina_job_admit(struct saina_core *c, struct saina_job *job, struct saina_core_err *err)
 {
 	const struct saina_job *other;
@@ -280,7 +280,7 @@ int saina_job_insert(struct saina_core *c, const struct saina_job **out, struct 
 /**
  * saina_core_job_new() - add a job
  * @c: core
- * @req: NAME, ELEMENTS and WORKERS are needed, the rest has defaults
+ * @req: NAME, WORKERS, and ELEMENTS or ELEMENTS_AUTO are needed, the rest has defaults
  * @out: the job; may be NULL
  * @err: out on failure; may be NULL
  *
@@ -357,14 +357,14 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_attrs *req,
 	 1ull << SAINA_A_JOB_HEARTBEAT_MS | 1ull << SAINA_A_JOB_DEAD_MS)
 
 /**
- * saina_core_job_set() - change policy, state, token or times of a job
+ * saina_core_job_set() - change policy, k, controller, state, token or times of a job
  * @c: core
  * @req: NAME or ID, and what is to change
  * @out: the job; may be NULL
  * @err: out on failure; may be NULL
  *
- * Return: 0, -ENOENT, -EINVAL, -ERANGE, -EBUSY, -ENOTCONN, or what publish
- * returned
+ * Return: 0, -ENOENT, -EINVAL, -ERANGE, -EBUSY, -ENOTCONN, -EOPNOTSUPP (not with this policy,
+ * or this policy not with this job), -EDQUOT (a limit), or what publish returned
  */
 int saina_core_job_set(struct saina_core *c, const struct saina_job_attrs *req,
 		       const struct saina_job **out, struct saina_core_err *err)

@@ -11,7 +11,7 @@
  * @ring: rounds of results kept
  *
  * Hot slots, result ring, sign bits, last-counted table and one snapshot.  The
- * counters (a few kB per CPU and job) are not counted in.
+ * counters (about 30 kB per CPU and job) are not counted in.
  *
  * Return: bytes
  */

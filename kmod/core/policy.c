@@ -370,7 +370,7 @@ int saina_policy_lead_check(const struct saina_policy *p, __u32 ring, struct sai
 			    p->lead, ring, saina_policy_lead(&most, ring));
 }
 
-/* As attributes; all but groups that the policy has not are there, too, and 0. */
+/* As attributes: what the policy does not use is there as 0, but GROUPS and GROUP are absent. */
 void saina_policy_show(const struct saina_policy *p, struct saina_policy_attrs *a)
 {
 	memset(a, 0, sizeof(*a));

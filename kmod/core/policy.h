@@ -89,12 +89,13 @@ static inline int saina_policy_has_steps(const struct saina_policy *p)
 
 /* Are the workers dealt to the same groups?  Without groups: to one. */
 int saina_policy_same_groups(const struct saina_policy *a, const struct saina_policy *b);
-/* Nobody says who is in which group: worker w is in group w % groups. */
+/* Puts worker w in group w % groups, as if no list of groups was given. */
 void saina_policy_deal(struct saina_policy *p);
 
 /* A policy of this row with no setting given; seq is 0. */
 void saina_policy_preset(const struct saina_policy_row *row, struct saina_policy *p);
 
+/* The value of a setting; FLAG: 0 or 1; GROUPS: 0 if dealt as by saina_policy_deal(), else 1. */
 unsigned int saina_policy_get(const struct saina_policy *p, const struct saina_policy_key *key);
 /* @value must be one that saina_policy_value_check() allows. */
 void saina_policy_put(struct saina_policy *p, const struct saina_policy_key *key,

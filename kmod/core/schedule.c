@@ -196,7 +196,7 @@ int saina_job_k(struct saina_job *job, const struct saina_job_attrs *req,
 	return 0;
 }
 
-/* Of a job that was saved, whose policy is checked: may this come into force, and k be set so? */
+/* Checks the policy to come and k_set of a job that is restored, whose policy is checked. */
 int saina_job_schedule_check(const struct saina_job *job, struct saina_core_err *err)
 {
 	int ret;

@@ -265,7 +265,7 @@ static int worker_commit(struct saina_core *c, const struct saina_job *found, in
  * @out: the job; may be NULL
  * @err: out on failure; may be NULL
  *
- * Return: 0, -ENOENT (job), -ERANGE (worker), -EEXIST (alive already),
+ * Return: 0, -ENOENT (job), -ERANGE (worker, round, relay, elements), -EEXIST (alive already),
  * -EADDRINUSE, -ESHUTDOWN (job stopped), -ENOTCONN (not alive), -EMSGSIZE (other elements
  * than the job), -EDQUOT (a limit), -EINVAL, or what publish returned
  */
