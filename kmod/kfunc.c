@@ -83,6 +83,7 @@ __bpf_kfunc const u8 *saina_xdp_job(struct xdp_md *ctx, u32 job, const u32 rdonl
 	return job_of(net_of_xdp(ctx), job, rdonly_buf_size);
 }
 
+/* saina_xdp_job() for tc programs. */
 __bpf_kfunc const u8 *saina_tc_job(struct __sk_buff *ctx, u32 job, const u32 rdonly_buf_size)
 {
 	return job_of(net_of_tc(ctx), job, rdonly_buf_size);
@@ -105,6 +106,7 @@ __bpf_kfunc int saina_xdp_event(struct xdp_md *ctx, const struct saina_event *ev
 	return event(net_of_xdp(ctx), ev, ev__sz);
 }
 
+/* saina_xdp_event() for tc programs. */
 __bpf_kfunc int saina_tc_event(struct __sk_buff *ctx, const struct saina_event *ev, u32 ev__sz)
 {
 	return event(net_of_tc(ctx), ev, ev__sz);

@@ -51,6 +51,6 @@ module_exit(saina_exit);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("SAINA: straggler-aware in-network aggregation, control plane");
-/* No alias of the family: the tool looks for it first, and must not by merely
- * looking load a module that the operator has not asked for.
+/* No alias of the family: the tool looks for it first, and that must not load a
+ * module that the operator has not asked for.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What kernels from 6.1 on can do, under one name each.  The only place that
- * looks at the kernel's version; the rest of the module asks for abilities.
+ * What kernels from 6.1 on can do, under one name each.  Only compat/ looks at
+ * the kernel's version; the rest of the module asks for abilities.
  */
 #ifndef _SAINA_COMPAT_H
 #define _SAINA_COMPAT_H

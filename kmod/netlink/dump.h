@@ -12,7 +12,7 @@
  * @job: next to look at
  * @worker: next to look at of it
  * @one_job: and no other
- * @admin: tokens are shown
+ * @admin: tokens and sessions are shown
  */
 struct saina_dump {
 	u32 job;

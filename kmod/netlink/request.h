@@ -12,7 +12,7 @@
  * @skb: the message
  * @nlh: its header
  * @sn: of the sender
- * @admin: the sender may change things and see tokens
+ * @admin: the sender may change things and see tokens and sessions
  * @bad: guilty attribute that @err cannot name, or NULL
  * @err: of a refusal
  * @has: attributes of the request that are there; first member of those that follow
