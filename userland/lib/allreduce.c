@@ -14,7 +14,7 @@
  * @n: 1 ..; takes ceil(n / payload) segments, from where the round's last one ended
  * @req: out, pass it to saina_wait() once
  *
- * Returns 0, -EINVAL, -ESTALE, -ECONNRESET, -ETIMEDOUT or -ENOMEM.
+ * Returns 0, -EINVAL, -EDOM, -ESTALE, -ECONNRESET, -ETIMEDOUT or -ENOMEM.
  */
 int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 			  enum saina_result_op op, struct saina_req **req)

@@ -182,7 +182,7 @@ static uint64_t leave_ns(const struct saina *s)
 	return ns < LEAVE_MS_MAX * MSEC ? ns : LEAVE_MS_MAX * MSEC;
 }
 
-/* Locked.  Waits for s->cond, until the time @end at most.  False: it is over. */
+/* Caller holds s->lock.  Waits for s->cond, until the time @end at most.  False: it is over. */
 static bool cond_wait_for(struct saina *s, uint64_t end)
 {
 	struct timespec until = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
@@ -190,7 +190,7 @@ static bool cond_wait_for(struct saina *s, uint64_t end)
 	return !pthread_cond_timedwait(&s->cond, &s->lock, &until);
 }
 
-/* Locked.  Leaves the job, and waits until the agent knows it, but not for long. */
+/* Caller holds s->lock.  Leaves the job, and waits until the agent knows it, but not for long. */
 static void leave_job(struct saina *s)
 {
 	uint64_t end;
@@ -203,7 +203,10 @@ static void leave_job(struct saina *s)
 			break;
 }
 
-/* Locked.  A JOIN may have arrived whose answer has not: the worker can leave once it knows its session. */
+/*
+ * Caller holds s->lock.  A JOIN may have arrived whose answer has not: the worker can leave once it
+ * knows its session.
+ */
 static void cancel_join(struct saina *s)
 {
 	struct saina_session *j = &s->session;
@@ -219,7 +222,7 @@ static void cancel_join(struct saina *s)
 	saina_session_fail(j, -ECANCELED, "cancelled before the job ran");
 }
 
-/* Locked.  The library's thread ends this wait at a time-out. */
+/* Caller holds s->lock.  The library's thread ends this wait at a time-out. */
 static void wait_until_runs(struct saina *s)
 {
 	const int *cancel = s->opts.cancel;
@@ -254,6 +257,9 @@ static void wait_until_runs(struct saina *s)
  *	-ESHUTDOWN	the job is stopped
  *	-ENETUNREACH	no route, or not by a port of the aggregator's bridge
  *	-EPROTONOSUPPORT the aggregator speaks another version
+ *	-EOPNOTSUPP	the job's elements are unknown to this library, or the job is
+ *			by-reference-only and this worker has no shared memory
+ *	-ECONNRESET	the job was replaced, stopped or deleted meanwhile
  *	-ETIMEDOUT	no answer, or not all workers came
  *	-ECANCELED	opts->cancel was set
  *	-ENOMEM, -errno	of the system

@@ -187,11 +187,13 @@ struct saina_call {
  * struct saina_step - what became of one step
  * @size: set by the caller to sizeof(struct saina_step)
  * @step: that was finished, counted from 0; a round where the policy has rounds
- * @low: the update has all that all workers have pushed in steps below this one
+ * @low: the update has all that all workers (grouped: of this one's group) have pushed in steps
+ *	below this one
  * @window: how many steps a worker may be ahead of the slowest, as last heard: W of ssp,
- *	UINT32_MAX for asp, 0 where there are rounds
- * @staleness: how many steps the slowest worker is behind the next step of this one: at most
- *	@window, unless that was lowered just now
+ *	UINT32_MAX for asp and for a worker alone in its group, 0 in a group of several and where
+ *	there are rounds
+ * @staleness: how many steps the slowest worker (of the group) is behind the next step of this
+ *	one: at most @window, unless that was lowered just now
  * @version_min, @version_max: updates of a segment that the server held, over the segments; 0
  *	where there are rounds
  * @updates_min, @updates_max: updates in what saina_read() has written, over the segments
@@ -212,9 +214,9 @@ struct saina_step {
 struct saina_stats {
 	size_t		size;
 	uint64_t	rounds;
-	uint64_t	sent, sent_bytes;	/* GRAD messages that left, first transmissions */
-	uint64_t	resent;			/* GRAD messages again */
-	uint64_t	pulled;			/* PULL messages */
+	uint64_t	sent, sent_bytes;	/* gradients of segments, sent for the first time */
+	uint64_t	resent;			/* ... sent again */
+	uint64_t	pulled;			/* results of segments, asked for */
 	uint64_t	results, results_bytes;	/* first arrival of a result */
 	uint64_t	duplicate_results;
 	uint64_t	late_answers;
@@ -256,7 +258,7 @@ struct saina_segment {
  * @opts: out; @opts->size set by the caller.  What the environment does not say is 0, and
  *	@opts->worker -1.  Strings are the environment's
  *
- * SAINA_AGGREGATOR (ADDRESS[:PORT]), SAINA_JOB (a name or a number), SAINA_RANK (0..63 or
+ * SAINA_AGGREGATOR (HOST[:PORT]), SAINA_JOB (a name or a number), SAINA_RANK (0..63 or
  * "any").  Without SAINA_RANK, worker and workers are what torchrun (RANK, WORLD_SIZE) or
  * mpirun (OMPI_COMM_WORLD_RANK and _SIZE, PMI_RANK and _SIZE, MV2_COMM_WORLD_RANK and _SIZE,
  * PMIX_RANK) set; the first of these counts.  The token is looked up by saina_open().
@@ -307,8 +309,9 @@ const char *saina_version(void);
  *
  * Returns 0, -EINVAL, -ESTALE (results that this worker needs are gone: get the model from another
  * worker), -ECONNRESET (the job was stopped or deleted), -ETIMEDOUT, -EPROTO (another worker has
- * started another size or type), or the errno with which the kernel refuses to send: -EMSGSIZE,
- * -EPERM, -ENETUNREACH, ..
+ * started another size or type), -EDOM (with ssp, asp or grouped: an element is infinite or not a
+ * number), -ENOMEM, or the errno with which the kernel refuses to send: -EMSGSIZE, -EPERM,
+ * -ENETUNREACH, ..
  */
 int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
 		    enum saina_result_op op, struct saina_call *call);
@@ -318,7 +321,7 @@ int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
  * @buf: @n elements of @type; the library's until saina_wait() returns
  * @req: out, pass it to saina_wait() once
  *
- * Returns as saina_allreduce(), of which it is the first half, or -ENOMEM.
+ * Returns as saina_allreduce(), of which it is the first half.
  */
 int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 			  enum saina_result_op op, struct saina_req **req);
@@ -358,7 +361,8 @@ int saina_clock(struct saina *s);
  *
  * On success the pushed buffers hold the sum of what all workers have pushed since this one last
  * read.  Calls saina_clock() if the caller has not.  With ssp:W it waits while this worker is more
- * than W steps ahead of the slowest, with asp never, otherwise for the result of the round.
+ * than W steps ahead of the slowest, with asp never, with grouped for the other workers of its
+ * group, otherwise for the result of the round.
  *
  * Returns 0, -ETIMEDOUT (call it again), -ESTALE (more than 2047 updates of float32, or all of the
  * server's, were missed: get the model from another worker), or another negative errno.
@@ -396,7 +400,10 @@ int saina_decided(struct saina *s);
  *
  * If the round before @round is not over and stalls for a second, other workers may be waiting for
  * this one, and no model can hold that round: this worker takes part in it, and call->round says
- * so.  With ssp or asp the model is taken to hold all that was pushed before.
+ * so.  With ssp, asp or grouped the model is taken to hold all that was pushed before.
+ *
+ * Returns 0, -EBUSY (a round is open), -EINVAL (this worker is beyond @round), or why the job
+ * failed.
  */
 int saina_set_round(struct saina *s, uint32_t round);
 
@@ -405,6 +412,8 @@ int saina_set_round(struct saina *s, uint32_t round);
  * @first: element, counted through the segments: a later bucket of a round begins a new segment
  * @n: elements
  * @out: in units of the tensor (float32), or exact (int32)
+ *
+ * Returns 0, or -EINVAL: beyond the end, or a segment keeps elements of the other type.
  */
 int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type type,
 		   void *out);
@@ -424,7 +433,9 @@ struct saina_move {
  * @moves: @n of them
  *
  * What was at @from in earlier rounds is at @to in later ones.  All workers make the same moves
- * before the same round.  Returns -EINVAL, and changes nothing, if residual would be lost.
+ * before the same round.  Returns 0 or, with nothing changed, -EINVAL (residual would be lost, two
+ * types would meet in a segment, or elements that do not exist), -EBUSY (a round is open), -ENOMEM,
+ * or why the job failed.
  */
 int saina_layout(struct saina *s, const struct saina_move *moves, size_t n);
 

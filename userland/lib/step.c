@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Steps: the same calls whether workers step on their own (ssp, asp) or in rounds.  A push is an
- * all-reduce of the step's round, or an update of the parameter server.
+ * Steps: the same calls whether workers step on their own (ssp, asp, grouped) or in rounds.  A push
+ * is an all-reduce of the step's round, or an update of the parameter server.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
  * saina_push() - see saina.h
  * @buf: @n elements, read and written by the library until saina_read() has returned 0
  *
- * Returns 0, -EINVAL, -ESTALE, -ECONNRESET, -ETIMEDOUT or -ENOMEM.
+ * Returns 0, -EINVAL, -EDOM, -ESTALE, -ECONNRESET, -ETIMEDOUT or -ENOMEM.
  */
 int saina_push(struct saina *s, void *buf, size_t n, enum saina_type type)
 {

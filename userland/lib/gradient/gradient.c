@@ -8,8 +8,8 @@
 #include "pairs.h"
 
 /*
- * Bits by which an exponent may be coarser than needed.  Of 15 few are to spare; without any, workers
- * whose magnitudes are on either side of a power of two would round each other's off.
+ * Bits by which an exponent may be coarser than needed.  int16 has few to spare, but without any
+ * workers whose magnitudes are on either side of a power of two would round each other's off.
  */
 #define PAIRS_SLACK 1
 

@@ -50,10 +50,11 @@ struct saina_gradient {
 	uint32_t *residual;		/* [segments * payload], float or int32 bits */
 };
 
+/* 0, or -ENOMEM: saina_gradient_exit() is due either way. */
 int saina_gradient_init(struct saina_gradient *g, const struct saina_job *job);
 void saina_gradient_exit(struct saina_gradient *g);
 
-/* The caller's elements of a segment of the present round. */
+/* The caller's elements of a segment of the present round; @n out: how many. */
 void *saina_gradient_data(const struct saina_gradient *g, uint32_t segment, size_t *n);
 
 /* The residual that the contribution to @segment adds, or NULL. */

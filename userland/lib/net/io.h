@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
  * Sockets: datagrams in and out, and what the interface can do.  Takes no locks.  Only
- * saina_io_wait() and saina_io_wait_timer() block.  After saina_io_open() only the thread that
- * drives may call, but for saina_io_wake(), _set_timer() and _wait_timer().
+ * saina_io_open() (name service), saina_io_wait() and saina_io_wait_timer() block.  After
+ * saina_io_open() only the thread that drives may call, but for saina_io_wake(), _set_timer() and
+ * _wait_timer().
  */
 #ifndef SAINA_IO_H
 #define SAINA_IO_H

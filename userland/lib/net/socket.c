@@ -36,7 +36,7 @@ __attribute__((format(printf, 3, 4))) static int set_error(struct saina_io *io, 
 	return err;
 }
 
-/* The first IPv4 address of @host, which is one or has one; 0 or EAI_*. */
+/* @host: an IPv4 address, or a name, whose first one is taken.  0 or EAI_*. */
 static int resolve(const char *host, struct in_addr *addr)
 {
 	const struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_DGRAM };

@@ -59,7 +59,7 @@ static uint64_t send_due(struct saina *s)
 		saina_ctl_send(s, &out);
 		sent = saina_data_send(s, &out);
 		saina_notes_print(s, &s->io.notes);
-		/* Retry: the socket was still blocked by the previous batch. */
+		/* Again while all that was chosen has left: the socket may take more. */
 	} while (sent && !saina_io_pending(&s->io));
 	if (s->io.held_ns)
 		out.when = earliest(out.when, s->io.held_ns);

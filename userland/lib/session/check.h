@@ -9,8 +9,8 @@
 enum saina_source { SAINA_FROM_CTRL, SAINA_FROM_DATA, SAINA_FROM_OTHERS, SAINA_FROM_SELF };
 
 /*
- * Is this message well formed, from the aggregator and for us?  Results may come from the data port
- * or, relayed by the agent, from either; control messages come from the control port only.
+ * Is this message well formed, from the aggregator and for us?  Results and answers may come from
+ * its data port or its control port; control messages come from the control port only.
  */
 bool saina_session_check(const struct saina_session *j, enum saina_source from, const void *msg,
 			 size_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Batches: helpers of rx.c and tx.c. */
+/* Batches: helpers of rx.c, tx.c and size_check.c. */
 #ifndef SAINA_BATCH_H
 #define SAINA_BATCH_H
 

@@ -24,7 +24,7 @@
  * @id: of the job
  * @worker: who we are
  * @workers: of the job
- * @elem: enum saina_elem of the elements
+ * @elem: enum saina_elem_type of the elements
  * @part: * of a coded policy: the part of the data that this worker computes, else 0
  * @parts: * of how many, else 0
  * @exponent0: for the first update of a segment
@@ -43,7 +43,7 @@
  * @first_round: * first round this incarnation may contribute to
  * @formed: * its WELCOME came while the job was forming: there is no round before @first_round
  * @by_reference: * enum saina_reference: what its operator allows
- * @reports: heartbeats may carry a report
+ * @reports: * heartbeats may carry a report
  */
 struct saina_job {
 	uint16_t id;
