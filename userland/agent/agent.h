@@ -12,6 +12,7 @@
  *	jobs.h        job core, and what the agent knows of workers beyond it
  *	runtime.h     directory, lock, bpffs
  *	peer_guard.h  connections of untrusted processes
+ *	process.h     background, descriptors, restart
  *	config.h loop.h log.h
  *
  * Below the agent are net/ (links, OVSDB, bpffs), dp/ (the data path) and ctl/

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The one epoll loop of the agent, its timers and its clock. */
+/* An epoll loop with timers and a clock: the agent has one, control/ another inside it. */
 #ifndef AGENT_LOOP_H
 #define AGENT_LOOP_H
 
@@ -31,7 +31,7 @@ int loop_turn(struct loop *l, int timeout_ms);
 /* Serves sources until l->stop.  Calls @after after each. */
 int loop_run(struct loop *l, void (*after)(void *arg), void *arg);
 
-/* A timerfd as a source; @period_ms 0 disarms. */
+/* A timerfd as a source; @first_ms 0 disarms, @period_ms 0: once. */
 int loop_timer_add(struct loop *l, struct source *s);
 void loop_timer_set(struct source *s, unsigned int first_ms, unsigned int period_ms);
 void loop_timer_ack(struct source *s);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The process: limits, background, readiness, restart. */
 #ifndef AGENT_PROCESS_H
 #define AGENT_PROCESS_H
 
@@ -17,7 +18,6 @@ void process_background_again(void);
 void process_detach(int background);
 /* Reports that setup is complete, by --ready-fd and sd_notify. */
 void process_ready(const struct config *cfg);
-
 
 /* Is there somebody who sends SIGHUP to have the configuration read again? */
 bool process_reloads(const struct config *cfg);

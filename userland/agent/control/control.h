@@ -70,7 +70,9 @@ void state_remove(struct agent *a);
 struct saved *state_load(struct agent *a);
 /* Does the state have running jobs of an agent without saina.ko? */
 bool state_has_running_local(const struct saved *s);
+/* Is the state of an agent whose jobs were kept by the other backend? */
 bool state_of_other_backend(const struct agent *a, const struct saved *s);
+/* Restores ports, limits, jobs and workers, as far as the backend and the data path still allow. */
 void state_restore(struct agent *a, const struct saved *s);
 void state_free(struct saved *s);
 

@@ -7,7 +7,7 @@
 #include <linux/genetlink.h>
 #include "agent/control/control.h"
 
-#define MSG_MAX 4096	/* the largest object, a job, takes about 600 bytes */
+#define MSG_MAX 4096	/* the largest object, a job, takes less than 2000 bytes */
 
 struct msg {
 	struct nlmsghdr *nlh;

@@ -2,8 +2,8 @@
 /*
  * The commands of the family: a row in `commands` and a function each.  A function replies
  * with reply() and returns 0, or a negative errno with the message in rq->err.  In a dump it
- * sends at most one part and returns MORE.  It is called until it returns something else,
- * and the agent serves other sources in between.
+ * sends at most one part and returns MORE.  It is called until it returns something else; after
+ * DUMP_BUDGET parts the agent serves other sources first.
  */
 #include <errno.h>
 #include <string.h>

@@ -6,9 +6,9 @@
  * state before the change, also in the data path.
  *
  * The file has netlink messages as on the control socket: the owner of the jobs
- * (STATE_CMD_BACKEND), LIMITS_SET, a PORT_SET for each port with a requested hook, a JOB_NEW
- * for each job (with GENERATION, POLICY_SEQ and, as ROUND, its first round), each followed by
- * a WORKER_SET for each worker and, after that, what the family has no attributes for
+ * (STATE_CMD_BACKEND), LIMITS_SET, a PORT_SET for each port whose hook is not the configured one, a
+ * JOB_NEW for each job (with GENERATION, POLICY_SEQ and, as ROUND, its first round), each followed
+ * by a WORKER_SET for each worker and, after that, what the family has no attributes for
  * (STATE_CMD_WORKER).  NLMSG_DONE ends it.
  */
 #include <errno.h>

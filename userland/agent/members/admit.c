@@ -11,7 +11,7 @@
 #include "agent/backend/backend.h"
 #include "agent/members/internal.h"
 
-#define REJOIN_HOLD_NS 2000000000ull	/* a JOIN is repeated for 5 s */
+#define REJOIN_HOLD_NS 2000000000ull	/* below the 5 s that libsaina repeats a JOIN for */
 #define SILENT_MS      1000		/* in addition to two heartbeats */
 
 static bool token_equal(const __u8 *x, const __u8 *y)

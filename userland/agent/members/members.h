@@ -100,12 +100,13 @@ void members_dismiss(struct agent *a);
 void members_port_gone(struct agent *a, int ifindex, const char *name);
 /* Declares dead the workers whose port went while no agent ran. */
 void members_end_unreachable(struct agent *a);
+/* Counts the live workers behind a port, and those of them that need the relay. */
 void members_on_port(struct agent *a, int ifindex, uint32_t *workers, uint32_t *relayed);
 
 /* Decides again which workers need the relay, after changes of workers or hooks. */
 void delivery_replan(struct agent *a);
 
-/* Id of the results ring, if all live workers of the job map it; 0: results come in frames.
+/* Id of the results ring, if all live workers of the job map it; 0: results come in messages.
  * @why: explanation for the user. */
 uint32_t shm_output_id(struct agent *a, const struct saina_job *job, char *why, size_t size);
 /* After changes of jobs: revokes memory of sessions that have ended, and renews what is missing. */

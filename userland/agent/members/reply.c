@@ -72,7 +72,7 @@ static void send_refusal(struct agent *a, const struct sender *from, const struc
 	memset(&msg, 0, sizeof(msg));
 	fill_header(&msg.hdr, SAINA_MSG_REFUSE, le16toh(req->job), req->worker,
 		    le64toh(req->session));
-	/* in the sender's version, which it may refuse */
+	/* a sender of another version reads a REFUSE of its own version only */
 	msg.hdr.version = req->version;
 	msg.body.nonce = htole64(nonce);
 	msg.body.reason = htole32(reason);
@@ -207,7 +207,7 @@ void reply_welcome(struct agent *a, const struct sockaddr_in *to, const struct s
 	msg.body.reports = 1;
 	msg.body.parts = count_parts(job, jobs_policy(a, job));
 	msg.body.part = msg.body.parts ? w % msg.body.parts : 0;
-	/* a worker that has no other way says why, if there is nobody to ask */
+	/* without the socket: no sharing, but a by-reference-only worker must say why it fails */
 	msg.body.by_reference = a->members->shm.listener.fd >= 0 ||
 				job->by_reference == SAINA_REFERENCE_ONLY ? job->by_reference : 0;
 	send_msg(a, to, &msg, sizeof(msg));

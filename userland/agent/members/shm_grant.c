@@ -39,7 +39,7 @@ static uint64_t ended_sessions(struct agent *a, const struct saina_job *job)
 	return workers;
 }
 
-/* All at once: each time the ring is copied. */
+/* Of all @workers at once: each call of saina_dp_shm_revoke() copies the ring. */
 static void revoke_arrays(struct agent *a, const struct saina_job *job, uint64_t workers)
 {
 	if (!workers)
