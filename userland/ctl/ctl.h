@@ -21,8 +21,8 @@ struct saina_ctl;
  * next (static storage). */
 int saina_ctl_open(struct saina_ctl **ctl, const char *path, const char **error);
 void saina_ctl_close(struct saina_ctl *ctl);
-/* Sets how long a call waits for its answer (15 s at first). */
-#define SAINA_CTL_TIMEOUT_MS 15000 /* of a call, by default: a control plane that takes longer hangs */
+#define SAINA_CTL_TIMEOUT_MS 15000 /* default: a control plane that takes longer hangs */
+/* Sets how long a call waits for its answer. */
 void saina_ctl_set_timeout(struct saina_ctl *ctl, int ms);
 int saina_ctl_fd(const struct saina_ctl *ctl);
 const char *saina_ctl_peer(const struct saina_ctl *ctl);	/* "kernel" or the socket's path */

@@ -31,8 +31,8 @@ const struct saina_attr *saina_ctl_attr(const struct saina_attr_class *c, unsign
  * saina_ctl_decode() - decode the attributes of message @nlh, which are of set @c
  * @attrs: struct saina_<set>_attrs, overwritten
  *
- * Unknown attributes are skipped.  In strings, what is not printable ASCII is replaced.  Returns 0, -ENOENT if messages of this command have
- * attributes of another set, -EBADMSG if it is malformed.
+ * Unknown attributes are skipped.  In strings, what is not printable ASCII is replaced.  Returns 0,
+ * -ENOENT if messages of this command have attributes of another set, -EBADMSG if it is malformed.
  */
 int saina_ctl_decode(const struct nlmsghdr *nlh, const struct saina_attr_class *c, void *attrs);
 

@@ -21,7 +21,7 @@ void saina_payload_choose(struct saina_job_attrs *req, unsigned int mtu, bool ju
 
 	if (SAINA_HAS(req, SAINA_A_JOB_PAYLOAD))
 		return;
-	/* no segment leaves the memory */
+	/* segments stay in shared memory: the MTU does not matter */
 	if (SAINA_HAS(req, SAINA_A_JOB_BY_REFERENCE) &&
 	    req->by_reference == SAINA_REFERENCE_ONLY) {
 		SAINA_PUT(req, SAINA_A_JOB_PAYLOAD, payload, SAINA_ELEMS_MAX);

@@ -72,7 +72,8 @@ int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
 /*
  * Shared memory (saina/shm.h).  Grants worker @w its input array, fd[0], and the job's ring
  * of results, fd[1], which user space can only read from then on; the caller closes both.
- * @output_id: BPF map id of the ring.  Another grant returns the same maps until saina_dp_shm_revoke().
+ * @output_id: BPF map id of the ring.
+ * Another grant returns the same maps until saina_dp_shm_revoke().
  */
 int saina_dp_shm_grant(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2],
 		       __u32 *output_id);

@@ -175,7 +175,7 @@ int dp_xdp_attach(struct saina_dp *dp, struct dp_port *p, bool generic);
 void dp_xdp_detach(struct saina_dp *dp, struct dp_port *p, bool unpin);
 /* The pinned link of a port that still has it, or a negative errno. */
 int dp_xdp_adopt(struct saina_dp *dp, int ifindex, bool *generic);
-/* May the XDP program hand frames of this port over to the tc program? */
+/* Lets the XDP program hand frames of this port over to the tc program. */
 int dp_xdp_handoff_enable(struct saina_dp *dp, __u32 ifindex);
 void dp_xdp_handoff_disable(struct saina_dp *dp, __u32 ifindex);
 
