@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# libsaina-mpi.so, for LD_PRELOAD, with the library in it.  Not made where there is no MPI; MPI_PC names
-# the pkg-config file of the implementation it is for.
+# libsaina-mpi.so, for LD_PRELOAD, with libsaina linked in.  Not built where there is no MPI; MPI_PC
+# names the pkg-config file of the MPI implementation that it is built for.
 MPI_PC		?= ompi-c
 MPI_LIBS	:= $(shell pkg-config --libs $(MPI_PC) 2>/dev/null)
 MPI_OBJ		:= $(call objs,$(addprefix userland/mpi/,intercept.c join.c helper.c))
 
 $(MPI_OBJ): SAINA_CFLAGS += $(shell pkg-config --cflags $(MPI_PC)) -fPIC -fvisibility=hidden -pthread
 
-# Nothing of libsaina is to be seen: the program may have its own.
+# The symbols of libsaina are hidden: the program may use a libsaina of its own.
 $(B)/libsaina-mpi.so: $(MPI_OBJ) $(B)/libsaina.a
 	$(CC) -shared -Wl,-soname,libsaina-mpi.so -Wl,--exclude-libs,ALL -Wl,-z,defs $(LDFLAGS) -o $@ $^ \
 		$(MPI_LIBS) -pthread -lm

@@ -7,13 +7,13 @@
 static struct shim shim;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The aggregator's type for @t, 0 if its sums would not be those of MPI. */
+/* The aggregator's type for @t, 0 if MPI must reduce it: other sums, and the user allows none. */
 static enum saina_type type_of(MPI_Datatype t)
 {
 	/* Wrapping sums of two's complement are the same with and without a sign. */
 	if (t == MPI_INT || t == MPI_INT32_T || t == MPI_UNSIGNED || t == MPI_UINT32_T)
 		return shim.info.type == SAINA_INT32 && !shim.conf.lossy ? SAINA_INT32 : 0;
-	/* In a job of int32 floats are scaled like the last result, so no integers may come between. */
+	/* A segment's residual has one type, so a job that reduces floats reduces no integers. */
 	if (t == MPI_FLOAT)
 		return shim.info.type == SAINA_FLOAT32 || shim.conf.lossy ? SAINA_FLOAT32 : 0;
 	return 0;
@@ -40,7 +40,7 @@ static enum saina_type reducible_type(int count, MPI_Datatype type, MPI_Op op, M
 	return type_of(type);
 }
 
-/* Copies the input of a call in place, which the sum overwrites.  NULL: out of memory. */
+/* Copies the input of an MPI_IN_PLACE call, which the sum overwrites.  NULL: out of memory. */
 static const void *save(const void *buf, size_t size)
 {
 	if (shim.saved_size < size) {
@@ -55,7 +55,7 @@ static const void *save(const void *buf, size_t size)
 static int reduce(uint32_t *buf, size_t n, enum saina_type type)
 {
 	uint64_t all = shim.ranks == 64 ? ~0ull : (1ull << shim.ranks) - 1;
-	/* Rounds of one size, because floats are scaled like the results of the round before. */
+	/* As few rounds as the job's size allows, all of one size: none is a short rest. */
 	size_t rounds = (n + shim.info.elements - 1) / shim.info.elements, each = (n + rounds - 1) / rounds;
 
 	for (size_t at = 0, m; at < n; at += m) {

@@ -56,14 +56,20 @@ struct shim {
 /* "libsaina-mpi: ..." on stderr. */
 void shim_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* join.c: collective over MPI_COMM_WORLD */
+/*
+ * join.c: collective over MPI_COMM_WORLD.  shim_join() sets @m->active if all ranks have joined, and
+ * prints why if not.  @thread_level: what MPI has granted.
+ */
 void shim_join(struct shim *m, int thread_level);
 void shim_leave(struct shim *m);
 
-/* helper.c: the thread that waits for the aggregator while MPI makes progress */
+/*
+ * helper.c: the thread that waits for the aggregator while MPI makes progress.  Starting it returns 0
+ * or a negative errno.
+ */
 int shim_helper_start(void);
 void shim_helper_stop(void);
-/* As saina_allreduce(); meanwhile probes @progress now and then. */
+/* As saina_allreduce() with SAINA_SUM; meanwhile probes @m->progress, so that MPI makes progress. */
 int shim_helper_reduce(struct shim *m, void *buf, size_t n, enum saina_type type,
 		       struct saina_call *call);
 
