@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* The signal handler, and waits that it can end. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -11,7 +12,7 @@
 #include "stop/stop.h"
 
 #define POLL_MS	 100 /* between two checks for a signal */
-#define CANCEL_S 3   /* until saina_open() has left the job; it takes at most 2 */
+#define CANCEL_S 3   /* until saina_open() has left the job; mostly it takes less than 1 */
 
 static volatile sig_atomic_t asked;
 static sem_t event; /* a signal has come, or saina_open() has returned */
@@ -76,7 +77,7 @@ int stop_open(struct saina **s, const struct saina_opts *o, char *text, size_t s
 	while (sem_wait(&event) && errno == EINTR)
 		;
 	if (asked) {
-		/* It leaves the job.  A look-up of a host name ends with the process. */
+		/* The thread leaves the job.  If it still looks up a name, it ends with the process. */
 		__atomic_store_n(&p->cancel, 1, __ATOMIC_RELAXED);
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_sec += CANCEL_S;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How a signal ends a worker.  At the first SIGTERM or SIGINT a worker that waits to be admitted
- * ends at once, and one that waits for a round ends when no result has come for STOP_MS.  It does
- * not give up earlier, because a worker that leaves in order is not waited for, while one that
- * vanishes holds the others up until it is declared dead.  The second signal kills the process.
+ * ends at once, and one that waits for a round ends when no result has come for a while (STOP_MS,
+ * unless its user sets another time).  It does not give up earlier, because a worker that leaves in
+ * order is not waited for, while one that vanishes holds the others up until it is declared dead.
+ * A second signal of the same kind kills the process.
  */
 #ifndef SAINA_STOP_H
 #define SAINA_STOP_H
@@ -14,11 +15,15 @@
 
 #define STOP_MS 2000
 
+/* Catches SIGTERM and SIGINT from now on; call it before the other functions. */
 void stop_catch(void);
 /* Has a signal come? */
 bool stop_asked(void);
 
-/* As saina_open(), with the error message in @text.  -EINTR: a signal came before the job ran. */
+/*
+ * As saina_open(), with the error message in @text (of @size bytes).  -EINTR: a signal came before
+ * the job ran.
+ */
 int stop_open(struct saina **s, const struct saina_opts *o, char *text, size_t size);
 
 /**
