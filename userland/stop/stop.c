@@ -41,7 +41,7 @@ bool stop_asked(void)
 struct opener {
 	struct saina_opts o;
 	struct saina *s;
-	int ret, cancel;
+	int ret, cancel, returned;
 	char text[256];
 };
 
@@ -53,6 +53,7 @@ static void *open_it(void *arg)
 	/* saina_strerror(NULL) belongs to the calling thread */
 	if (p->ret)
 		snprintf(p->text, sizeof(p->text), "%s", saina_strerror(NULL, p->ret));
+	__atomic_store_n(&p->returned, 1, __ATOMIC_RELEASE);
 	sem_post(&event);
 	return NULL;
 }
@@ -83,6 +84,9 @@ int stop_open(struct saina **s, const struct saina_opts *o, char *text, size_t s
 		until.tv_sec += CANCEL_S;
 		while (sem_timedwait(&event, &until) && errno == EINTR)
 			;
+		/* The job began to run before saina_open() saw the signal: the others count on us. */
+		if (__atomic_load_n(&p->returned, __ATOMIC_ACQUIRE) && !p->ret)
+			saina_close(p->s);
 		pthread_detach(t);
 		snprintf(text, size, "ended by a signal before the job ran");
 		return -EINTR;
