@@ -30,7 +30,7 @@ struct data {
  *	t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each as it is or .gz
  * @seed: splits a .csv file: 5 of 9 examples are for training, the rest for
  *	testing
- * @error: out, a sentence on failure
+ * @error: out, a sentence on failure, in @size bytes
  *
  * Returns 0 or a negative errno.  Free with data_free() on success.
  */
@@ -44,7 +44,7 @@ void data_free(struct data *d);
  *
  * Each epoch is a new random order; its examples go to rounds and, within a
  * round, to workers in turn.  The result depends on the arguments alone; @order
- * only caches the order of an epoch (train->n integers after one that is 0 at first).
+ * only caches the order of an epoch (@d->n integers after one that is 0 at first).
  */
 void data_batch(const struct data *d, uint64_t seed, uint32_t round, int worker, int workers,
 		int size, uint32_t *order, float *x, uint8_t *y);

@@ -87,7 +87,8 @@ static const struct argp_option options[] = {
 	{"out", OPT_OUT, "DIR", 0, "Record the run (report: the result) in this folder", 3},
 	{"run", OPT_RUN, "NAME", 0, "Name of the run in progress lines (default: run)", 3},
 	{"progress", OPT_PROGRESS, "MS", 0,
-	 "Time between progress lines of worker 0, 0 for none (default 1000)", 3},
+	 "Time between progress lines of worker 0, 0 for none; simulated: 0 for a line for each "
+	 "test (default 1000)", 3},
 	{NULL, 0, NULL, 0, "Worker", 4},
 	{"aggregator", OPT_AGGREGATOR, "ADDRESS", 0, "Address of the aggregator", 4},
 	{"job", OPT_JOB, "ID", 0, "Job, 0 to 255 (default 0)", 4},

@@ -17,7 +17,7 @@ typedef float vec __attribute__((vector_size(32), aligned(4), may_alias));
 #define BLOCK (2 * LANES)
 #define ROWS  4
 
-/* One program for all x86-64 machines that is fast on today's. */
+/* One binary for all x86-64 machines, which uses FMA on those that have it. */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
 #define CLONES __attribute__((target_clones("fma", "default"), optimize("O3")))
 #else
@@ -271,8 +271,8 @@ double mlp_evaluate(const struct mlp *m, const float *p, const float *x, const u
 	return loss / n;
 }
 
-/* Not cloned by processor: this is the one computation that has to come out
- * the same at every worker, also on machines that differ. */
+/* mlp_step() and mlp_adam() are not cloned by processor: their results must be the
+ * same at every worker, also on machines that differ. */
 void mlp_step(float *p, float *v, const float *g, size_t n, float rate, float momentum)
 {
 	for (size_t i = 0; i < n; i++) {

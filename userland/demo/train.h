@@ -2,8 +2,8 @@
 /*
  * saina-train: data-parallel training with stragglers, by minibatch gradient
  * descent.  main.c has the options, trainer.c what a worker knows and does to
- * its model, train_worker.c the loop on libsaina, train_sim.c the same loops in
- * one process without a network, train_report.c the table.
+ * its model, train_worker.c the loop on libsaina, train_sim.c the same loop for all
+ * workers in one process without a network, train_report.c the table.
  */
 #ifndef EXAMPLES_TRAIN_H
 #define EXAMPLES_TRAIN_H
@@ -34,23 +34,23 @@ enum train_stalls {
  * @hidden: units of the hidden layers, @hiddens of them
  * @workers, @worker: of the job; which one this is
  * @rounds: all-reduces to do
- * @batch: examples a worker takes a round
+ * @batch: examples a worker takes in a round
  * @rate, @momentum: see mlp_step()
- * @adam: instead, see mlp_adam()
- * @base_ms: what a gradient takes to compute; the rest of the time it really
- *	takes is slept
+ * @adam: Adam instead of @momentum, see mlp_adam()
+ * @base_ms: how long a gradient takes, in ms: what is left of it after computing is slept
  * @stalls, @delay_p: who is delayed, see train_delay()
  * @finish: a gradient is finished, also if its round is decided without it
  * @eval: rounds between two tests of the model
  * @out: folder for what is recorded, NULL = nowhere
  * @run: what the progress line calls the run
- * @progress_ms: time between two progress lines, 0 = none
+ * @progress_ms: time between two progress lines, 0 = none; in a simulation of simulated time, 0 = a
+ *	line for each test
  * @aggregator, @job, @token, @token_file: see saina.h
  * @linger_s: how long to wait at the end for workers that lag
- * @policy: for simulating
- * @net_ms: an all-reduce takes this long on average, for simulating
- * @jitter: a gradient takes up to this share longer than base_ms, for simulating
- * @seconds: when a simulation ends before its rounds are over, 0 = never
+ * @policy: to simulate, or that the job has: a worker needs to know whether it has steps
+ * @net_ms: simulated: an all-reduce takes this long on average
+ * @jitter: simulated: a gradient takes up to this share longer than @base_ms
+ * @seconds: simulated: when the run ends though rounds are left, 0 = never
  */
 struct train_opts {
 	const char *data;
@@ -80,7 +80,8 @@ struct train_opts {
 
 /**
  * struct trainer - a model and what it learns from
- * @p, @v: parameters and velocity: the same at all workers after each round
+ * @p: parameters: the same at all workers after each round (in steps, at the end)
+ * @v: velocity; Adam: the first moment
  * @v2, @steps: of Adam: the second moment, and how many steps were made
  * @g: this worker's gradient
  */
@@ -106,6 +107,7 @@ double trainer_gradient(struct trainer *t, uint32_t round, int worker, float *g)
 void trainer_apply(struct trainer *t, const float *mean);
 /* Share of the test examples that the model @p gets right. */
 double trainer_accuracy(const struct trainer *t, const float *p, struct mlp_work *wk);
+/* CRC-32 of the parameters. */
 uint32_t trainer_crc(const struct trainer *t);
 
 /*
@@ -122,6 +124,7 @@ double train_delay(const struct train_opts *o, uint32_t round, int worker);
 /* Has this policy, as `saina job' takes it, steps instead of rounds? */
 bool train_has_steps(const char *policy);
 
+/* Be a worker of a job; simulate all of them.  The exit status, after a line on stderr if not 0. */
 int train_worker(const struct train_opts *o);
 int train_simulate(const struct train_opts *o);
 
@@ -141,7 +144,8 @@ int train_simulate(const struct train_opts *o);
 	"reduce_us"
 
 /* Prints the table of the runs in @dirs and writes result.json and the files for
- * the picture to @out.  Returns 0, or 1 if the models of a run differ. */
+ * the picture to @out.  Returns 0, or 1 if a run cannot be read, a file cannot be
+ * written or the models of a run differ. */
 int train_report(const char *out, char **dirs, int n, double target);
 
 #endif /* EXAMPLES_TRAIN_H */

@@ -71,7 +71,11 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* @begun: in and out, the earliest begin of round 0, us. */
+/*
+ * Adds worker-@worker.csv to the rounds of @run.
+ * @begun: in and out, the earliest begin of round 0, us; negative: none yet
+ * @reduce, @reduces: in and out, the times of all-reduces that were in time, us, and how many
+ */
 static int worker_csv(struct train_run *run, const char *dir, int worker, double *begun,
 		      double *reduce, size_t *reduces)
 {
@@ -182,7 +186,7 @@ static int accuracy_read(struct train_run *run, const char *dir, double target)
 	return 0;
 }
 
-/* Not there, or only in part: then the picture lacks it. */
+/* The file may be missing or incomplete: then the picture lacks SFCD's flips. */
 static void events_read(struct train_run *run, const char *dir)
 {
 	char path[4200], line[2000];

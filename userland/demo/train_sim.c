@@ -136,7 +136,7 @@ static void record(struct sim_worker *sw, uint32_t round, int k, int next_k, int
 		in ? 0 : (int)((params + SIM_PAYLOAD - 1) / SIM_PAYLOAD), (known - sent) * 1e3);
 }
 
-/* Returns when the first worker had the result. */
+/* Returns when the first worker had the result, ms. */
 static double sim_round(struct sim *s, uint32_t round, double before)
 {
 	const struct train_opts *o = s->t.opts;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A policy of the simulation.  A new one: words in train_sim_policy.c, and a function next().
+ * A policy of the simulation.  To add one, add its words to train_sim_policy.c, and a
+ * function next() if it changes k.
  */
 #ifndef EXAMPLES_TRAIN_SIM_POLICY_H
 #define EXAMPLES_TRAIN_SIM_POLICY_H
@@ -32,8 +33,7 @@ struct sim_seen {
  *	barrier in each of @groups (0: none)
  * @next: changes the policy after each round; NULL: it stays
  * @keep: of a late gradient, and of what was kept before, the share that is kept for the next
- *	contribution: 1 is late=residual, 0 late=drop.  Between them is nothing that the data path
- *has
+ *	contribution: 1 is late=residual, 0 late=drop.  The data path has nothing between them
  * @fresh: late gradients are computed anew on the model that they are added to: late=residual
  *	without staleness.  The data path has no such thing either
  * @mean_all: sums are divided by the gradients in them instead of by the workers counted
@@ -61,8 +61,8 @@ struct sim_policy {
 };
 
 /*
- * Reads @text as a policy of a job has it.  With noise=X policy timeout has a controller, as
- * external always has.  0 or -EINVAL.
+ * Parses @text: a policy as `saina job' takes it, or one with keep, late=fresh or mean.  With
+ * noise=X policy timeout has a controller, as external always has.  0 or -EINVAL.
  */
 int sim_policy_parse(const char *text, int workers, struct sim_policy *p);
 

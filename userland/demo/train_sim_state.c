@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* The state of a simulation: its files and memory, its simulated times, the test of its model. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a simulation holds; of rounds (train_sim.c) and of steps (train_sim_steps.c).
+ * The state of a simulation, of rounds (train_sim.c) and of steps (train_sim_steps.c).
  */
 #ifndef EXAMPLES_TRAIN_SIM_STATE_H
 #define EXAMPLES_TRAIN_SIM_STATE_H
@@ -46,7 +46,7 @@ void sim_close(struct sim *s);
 double sim_latency(const struct sim *s, uint32_t round, int w);
 /* Time that worker @w computes in @round without a stall, ms. */
 double sim_compute(const struct sim *s, uint32_t round, int w);
-/* The model @p is that of @round at @now: tests it if it is time to. */
+/* Tests the model @p of @round at @now (ms) and prints a line, if due; @last: in any case. */
 void sim_test(struct sim *s, uint32_t round, double now, const float *p, bool last);
 
 #endif /* EXAMPLES_TRAIN_SIM_STATE_H */

@@ -10,7 +10,7 @@
 
 #include "train_sim_steps.h"
 
-/* Gives the trainer the worker's model, for as long as it is called with @in. */
+/* Swaps the trainer's model with the worker's; the second call swaps them back. */
 static void swap_model(struct trainer *t, struct sim_worker *w)
 {
 	float *p = t->p, *v = t->v, *v2 = t->v2;
@@ -61,7 +61,7 @@ static void step_begin(struct sim *s, int i)
 	swap_model(&s->t, w);
 }
 
-/* Lets those go on at @now who may; @i has pushed. */
+/* Worker @i has pushed at @now, in ms: lets the workers go on that need not wait any longer. */
 static void release(struct sim *s, int i, double now)
 {
 	int n = s->t.opts->workers, g = s->pol.groups, in_group = 0, waiting = 0;

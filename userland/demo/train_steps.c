@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* The model under policies with steps: its beginning minus the rate times all gradients read. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

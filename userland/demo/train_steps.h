@@ -23,7 +23,10 @@ struct train_steps {
 /* 0 or -ENOMEM. */
 int train_steps_init(struct train_steps *st, const struct trainer *t);
 void train_steps_exit(struct train_steps *st);
-/* Pushes @t->g, reads, and updates @t->p. 0 or a negative errno. */
+/*
+ * Pushes @t->g, reads into it what all workers have pushed since the last read, and updates @t->p.
+ * 0 or a negative errno.
+ */
 int train_steps_exchange(struct train_steps *st, struct saina *s, struct trainer *t, struct saina_step *step);
 
 #endif /* EXAMPLES_TRAIN_STEPS_H */

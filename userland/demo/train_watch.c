@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Progress of a run, and the test of its model, beside the worker.
+ * Progress of a run, and the test of its model, in a thread of its own.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Watches a run from beside: tests copies of the model and prints progress
- * lines, in a thread of low priority, so that neither delays the worker.
+ * Watches a run: tests copies of the model and prints progress lines, in a thread
+ * of low priority, so that neither delays the worker (until 32 copies wait).
  */
 #ifndef EXAMPLES_TRAIN_WATCH_H
 #define EXAMPLES_TRAIN_WATCH_H
@@ -23,7 +23,7 @@ struct train_watch *train_watch_start(const struct trainer *t);
 void train_watch_round(struct train_watch *w, uint32_t round, double loss, unsigned int k,
 		       double late, bool test);
 
-/* Finishes what is to be tested, prints the last line, frees.  0 or -EIO. */
+/* Tests the copies that wait, prints the last line and frees.  0 or -EIO (and a line on stderr). */
 int train_watch_stop(struct train_watch *w);
 
 /* Creates DIR/NAME with the first line @head (none if NULL); NULL (and a line on

@@ -58,8 +58,8 @@ static int decided(const struct worker *w)
 }
 
 /*
- * This worker's part of the round in t.g: 1 it is there, 0 the round was
- * decided before, negative errno.
+ * Computes this worker's gradient of the round into t.g.  Returns 1, 0 if the round was decided
+ * before it was finished, or a negative errno.
  */
 static int compute(struct worker *w, uint32_t round, double *loss)
 {
@@ -116,7 +116,7 @@ static int one_reduction(struct worker *w, uint32_t round, struct saina_call *ca
 	return 0;
 }
 
-/* The same in steps, where no gradient is late; @call as far as it has a meaning. */
+/* The same in steps.  Sets what steps have of @call: they have no late gradients and no k. */
 static int one_step(struct worker *w, uint32_t round, struct saina_call *call)
 {
 	struct saina_step step;
@@ -197,7 +197,7 @@ static int linger(const struct worker *w)
 	return 0;
 }
 
-/* All workers have made their steps: reads what is left of them, so that all models are the same. */
+/* When all workers have made their steps, reads the remaining updates: all models are the same. */
 static int last_step(struct worker *w)
 {
 	struct saina_call call;

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A small convolutional network on images made here, trained with DistributedDataParallel.
 
-An ordinary script for torchrun.  What is ours in it: the lines between "saina" and "end", and Steps,
-which is instead of DistributedDataParallel where models may differ (policies ssp and grouped).
+A script for torchrun as it is without saina, except the lines that use "state" and the class Steps.
+Steps takes the place of DistributedDataParallel where models may differ (policies ssp and grouped).
 
   train.py --reduce gloo|fp16|saina|steps [--steps N] [--delay P] ... --out DIR
 
@@ -29,7 +29,7 @@ CLASSES, SIDE = 10, 16
 
 
 def images(n, seed):
-    """Ten shapes, moved about, of different contrast, in noise."""
+    """(n, 1, 16, 16) images and (n,) classes: ten shapes, shifted, of different contrast, with noise."""
     shapes = torch.randn(CLASSES, 1, 6, 6, generator=torch.Generator().manual_seed(1))
     shapes = F.interpolate(shapes, size=12, mode="bilinear", align_corners=False)
     g = torch.Generator().manual_seed(seed)
@@ -51,7 +51,7 @@ def network():
 
 
 class Steps:
-    """The mean of all gradients that the ranks have finished since this one's last step."""
+    """Replaces gradients by the mean of those that all ranks have finished since this rank's last step."""
 
     def __init__(self, model, job):
         import saina
@@ -73,7 +73,11 @@ def accuracy(model, test):
 
 
 def train(args, train_set, test, job, steps, base, delay, curve):
-    """One training; returns what became of it."""
+    """Trains for so many steps and returns the results as a dictionary.
+
+    job: number of the saina job; base: milliseconds a step waits; delay: probability of a stall;
+    curve: keep models during the training, and test them at its end.
+    """
     rank = dist.get_rank()
     net = network()
     steps_of = Steps(net, job) if args.reduce == "steps" else None
@@ -90,7 +94,6 @@ def train(args, train_set, test, job, steps, base, delay, curve):
         import saina.torch
         state = saina.torch.State(job=job)
         model.register_comm_hook(state, saina.torch.allreduce_hook)
-    # end
 
     late, pick = random.Random(7 * rank + 1), torch.Generator().manual_seed(rank)
     points, times = [], []
@@ -100,7 +103,7 @@ def train(args, train_set, test, job, steps, base, delay, curve):
         began = time.monotonic()
         chosen = torch.randint(len(train_set[0]), (args.batch,), generator=pick)
         loss = F.cross_entropy(model(train_set[0][chosen]), train_set[1][chosen])
-        # What a device would compute, and what keeps a straggler.
+        # The time that a device would compute, and a straggler's stall.
         pause = base * (1 + (late.uniform(1, 4) if late.random() < delay else 0))
         if pause:
             time.sleep(pause / 1000)
@@ -110,7 +113,7 @@ def train(args, train_set, test, job, steps, base, delay, curve):
         if not state:
             update()
         times.append(time.monotonic() - began)
-        # The model is tested afterwards, so that no worker waits for the test.
+        # The copies are tested after the training, so that no rank waits for a test.
         if curve and (step + 1) % 5 == 0 and (step + 1) // 5 % dist.get_world_size() == rank:
             points.append((time.monotonic() - start, step + 1, parameters_to_vector(net.parameters()).detach()))
     took = time.monotonic() - start
