@@ -72,7 +72,7 @@ struct run {
 	uint64_t progress_us;	/* when progress was shown last */
 };
 
-/* Ends the program with EXIT_USAGE if they make no sense. */
+/* Parses environment and command line, or ends the program with EXIT_USAGE. */
 void args_parse(struct args *a, int argc, char **argv);
 
 /* think.c: reads --think-from, false with a message if it cannot; the "computation" of a round */
@@ -83,7 +83,10 @@ void run_think(struct run *r);
 void run_pause(uint64_t us);
 const char *run_sentence(struct run *r, int err);
 
-/* rounds.c: do the buckets fit the job?  The run of all-reduces; 0 or a negative errno */
+/*
+ * rounds.c: do the buckets fit the job?  The run of all-reduces; 0 (also after a wrong sum, which
+ * r->v counts) or a negative errno
+ */
 bool rounds_fit(const struct run *r);
 int rounds_run(struct run *r);
 
@@ -93,7 +96,7 @@ int steps_run(struct run *r);
 /* run.c: as stop_wait(); says every ten seconds for whom it waits */
 int run_wait(struct run *r, struct saina_req *req, uint32_t round, struct saina_call *call);
 
-/* sweep.c: sets the size of a round; does the largest one fit the job? */
+/* sweep.c: does the largest size fit the job?  Sets the number of rounds; the size of @round */
 bool sweep_fits(struct run *r);
 void sweep_round(struct run *r, uint32_t round);
 
@@ -105,7 +108,7 @@ void table_add(struct run *r, const struct saina_call *c, uint64_t wrong);
 void table_row(struct run *r);
 void table_progress(struct run *r, uint32_t round);
 
-/* Adds a round to the account of the run, and a line to the log. */
+/* report.c: adds a round to the sums of the run, and a line to the log; prints the summary */
 void report_round(struct run *r, const struct saina_call *c, uint32_t policy);
 void report_summary(struct run *r, int status);
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina-allreduce: a diagnostic worker, and the test of all others.
+ * saina-allreduce: a diagnostic worker that verifies every sum.
  *
  * Joins a job, reduces a tensor of known contents round after round, and checks every
  * element of every result against the mask of contributors that came with it (see
  * verify.h), at the end also what is left in the residual.
  *
- * Exit status: 0 all exact; 1 a wrong sum or residual; 2 usage; 3 could not join;
- * 4 an all-reduce failed; 5 results gone (-ESTALE); 6 more unverifiable segments
- * than allowed.
+ * Exit status: 0 all right; 1 a wrong sum or residual, or with --bsp-check a missing worker;
+ * 2 usage; 3 could not join; 4 an all-reduce failed, or no memory; 5 results gone (-ESTALE);
+ * 6 more unverifiable segments than allowed.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include "allreduce.h"
 
-/* Bucket @b of the tensor: where it begins in elements and segments. */
+/* Bucket @b of the tensor: its first element and segment, and its length. */
 static void bucket(const struct run *r, unsigned int b, uint64_t *first, uint64_t *n,
 		   uint32_t *segment)
 {
@@ -156,7 +156,7 @@ int rounds_run(struct run *r)
 			round = r->info.next_round;
 			ret = saina_set_round(r->s, round);
 			verify_missed(&r->v);
-			round--;	/* the loop's */
+			round--;	/* the loop adds it */
 			if (!ret)
 				continue;
 		}
@@ -165,7 +165,7 @@ int rounds_run(struct run *r)
 				run_sentence(r, ret));
 			return ret;
 		}
-		round = call.round;	/* which others waited for, after skipping some */
+		round = call.round;	/* earlier, if others waited in the skipped one */
 		wrong = r->v.wrong;
 		ret = check(r, round, &policy);
 		if (ret)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The clock of a run, and what it waits for.
+ * Pauses and waits of a run, and what it reports while it waits.
  */
 #include <errno.h>
 #include <time.h>
 #include "allreduce.h"
 
-#define WAIT_US 10000000ull /* so often it is said for whom a round waits */
-#define LOOK_MS 100	    /* so often it is looked for a signal */
+#define WAIT_US 10000000ull /* between two messages about the workers that a round waits for */
+#define LOOK_MS 100	    /* between two checks for a signal */
 
 void run_pause(uint64_t us)
 {
@@ -28,8 +28,9 @@ static void say_ranks(uint64_t ranks, const char *what)
 }
 
 /*
- * Who has not come: a live worker, as the agent says, that keeps the round from beginning or is
- * missing in it; else those that are not alive.  An agent of an earlier version does not say it.
+ * Names the workers that the round waits for: live ones that keep it from beginning or are missing
+ * in it, as the agent reports; else dead ones.  An agent of an earlier version does not report live
+ * ones.
  */
 static void say_waiting(struct run *r, uint32_t round)
 {

@@ -4,10 +4,10 @@
  * model, and compares that with what all have pushed.
  *
  * The first elements of each segment count: how often each worker has pushed, and whether it has
- * pushed all it wanted to.  They are in every segment because a table takes an update segment by
- * segment: who reads between has it in some of them only.  A worker that has pushed all goes on
- * with updates of zeros until its model has those of all others in all segments, so that all
- * models are the same at the end.
+ * pushed all it wanted to.  They are in every segment because the parameter server takes an update
+ * segment by segment: a worker that reads in between gets only some of its segments.  A worker that
+ * has pushed all goes on with updates of zeros until its model has those of all others in all
+ * segments, so that all models are the same at the end.
  *
  * What a policy drops (coded, late=drop) is pushed again with the next update, so every push
  * is in all models exactly once under every policy.
@@ -63,7 +63,10 @@ static int fill(struct steps *s, bool pushes, bool last)
 	return ret;
 }
 
-/* What of round @round was dropped is owed; in a step of its own nothing is. */
+/*
+ * Notes what round @round has dropped of this worker's push, which is pushed again.  Without rounds
+ * (ssp, asp, grouped) nothing is dropped.
+ */
 static void look_for_dropped(struct steps *s, uint32_t round)
 {
 	struct saina_segment g = { .size = sizeof(g) };
@@ -125,8 +128,8 @@ static uint64_t active_workers(struct run *r)
 }
 
 /*
- * Has this model, in each segment, all that the workers wanted to push that were @active before it
- * was read, or are now?  One that has left before has pushed all of it before.
+ * Does the model have, in each segment, the last push of all workers that were active before it was
+ * read (@active) or are now?  A worker that left earlier had pushed all by then.
  */
 static bool is_whole(struct steps *s, uint64_t active)
 {
@@ -140,6 +143,7 @@ static bool is_whole(struct steps *s, uint64_t active)
 	return true;
 }
 
+/* Counts the elements of the model that are not the sum of the pushes that its segment counts. */
 static void compare(struct steps *s)
 {
 	for (uint64_t i = 0; i < s->n; i++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A sweep: the size of each round follows from its number, so that all workers agree.  Sizes are
- * whole segments where they are as large as one, because what is left of a part of a segment is
- * not known element by element (verify_resize()).
+ * A sweep: the size of each round follows from its number, so that all workers agree.  Sizes above
+ * one segment are whole segments, because the residual of a part of a segment is not known element
+ * by element (verify_resize()).
  */
 #include "allreduce.h"
 

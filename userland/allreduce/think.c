@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The "computation" of a round: asleep for a time of the options, or for those of a file.
+ * The "computation" of a round: a sleep, as long as the options or a file say.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Exact sums: of int32, and of float32 that are multiples of 1/1024 in a job of int32.
+ * verify_float.c and verify_numbers.c check the others.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +17,7 @@
 #define UNIT	  1024.0 /* float32 contents are multiples of 1 / 1024 */
 #define UNIT_BITS 10
 #define LOOK_BACK 4096 /* rounds that a guess of an unknown base goes back */
-#define SHARED	  2    /* rounds that an earlier life may have been counted in, and its next began with */
+#define SHARED	  2    /* rounds that a worker was counted in and, restarted, may produce again */
 
 static uint32_t *base_of(const struct verify *v, uint32_t segment, unsigned int w)
 {
@@ -71,7 +75,10 @@ void verify_fill(const struct verify *v, uint32_t r, uint64_t i, void *buf, uint
 	}
 }
 
-/* Adds what @w contributes to round @r if it was last counted before @base. */
+/*
+ * Adds to @units what @w contributes to round @r if it was last counted before @base.  Returns the
+ * largest magnitude.
+ */
 static int64_t contribute(const struct verify *v, unsigned int w, uint32_t base, uint32_t r,
 			  uint64_t first, int64_t *units, uint32_t n)
 {
@@ -113,7 +120,7 @@ static bool exact(const struct verify *v, const struct saina_segment *g, int64_t
 
 /*
  * Sum of all in the mask, those of unknown base taken as @guess (@w: that worker's
- * base is @base instead of what is on record).
+ * base is @base instead of what is on record).  In @v->units; returns the largest contribution.
  */
 static int64_t expect(const struct verify *v, uint32_t segment, const struct saina_segment *g,
 		      uint32_t guess, int w, uint32_t base, uint32_t n)
@@ -158,7 +165,7 @@ static bool other_history(const struct verify *v, uint32_t segment, const struct
 			low = g->round > LOOK_BACK ? g->round - LOOK_BACK : 0;
 		else
 			low = low > SHARED ? low - SHARED : 0;
-		/* of all others, and of @w from one round more each time */
+		/* the sum of all others; then what @w produced, each time from one round earlier */
 		expect(v, segment, g, g->round, w, g->round + 1, few);
 		for (uint64_t b = g->round + 1ull; b-- > low;) {
 			for (uint32_t j = 0; j < few; j++)

@@ -13,12 +13,16 @@
 
 #include "contents.h"
 
+/* 0 or -ENOMEM; verify_free() is due either way. */
 int verify_init(struct verify *v, uint32_t first_round);
 void verify_free(struct verify *v);
 
-/* @n places from @i, in the tensor's type. */
+/* Sets @buf to what this worker produces in round @r at @n places from @i, in the tensor's type. */
 void verify_fill(const struct verify *v, uint32_t r, uint64_t i, void *buf, uint64_t n);
-/* @out: @n elements that the result of segment @g holds. */
+/*
+ * Checks @out, the @n elements of the result of segment @segment, whose contributors @g has.  The
+ * outcome is counted in @v->right, ->wrong or ->unknown; ->what describes the first wrong sum.
+ */
 void verify_segment(struct verify *v, uint32_t segment, const struct saina_segment *g,
 		    const void *out, uint32_t n);
 /*
@@ -26,7 +30,7 @@ void verify_segment(struct verify *v, uint32_t segment, const struct saina_segme
  * the new ones.
  */
 void verify_resize(struct verify *v, uint64_t from, uint64_t to, uint32_t round);
-/* A round whose results were never seen. */
+/* The results of a round were never seen: what was counted is not known any more. */
 void verify_missed(struct verify *v);
 /* Is @res what must be left of this worker's gradients after round @last? */
 bool verify_residual(const struct verify *v, uint32_t last, uint32_t segment, const void *res,

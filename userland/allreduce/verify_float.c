@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Sums of floats.  Every worker plays all workers: what each contributes to each round,
+ * Sums of floats.  Every worker simulates all workers: what each contributes to each round,
  * and what it keeps (late, or rounded off to bfloat16), in the float arithmetic that
  * the library's documentation promises.
  *
  * Of one or two contributors the sum is known to the bit, whatever their order.  Of more it
- * is if nothing is rounded on the way, which contents in multiples of 1/1024
- * see to; else it must be as near to the true sum as n - 1 roundings can leave it.
+ * is if nothing is rounded on the way, as with contents in multiples of 1/1024; else it must
+ * be as near to the true sum as n - 1 roundings can leave it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -40,7 +40,7 @@ static uint32_t bits(float f)
 	return u;
 }
 
-/* To nearest even, by adding: not as the library does it. */
+/* To nearest even, by division: independent of the library's code, which works on the bits. */
 static float to_bfloat16(float f)
 {
 	double unit;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * float32 through a job of int32, against float64.  Every worker plays all workers, as in
+ * float32 through a job of int32, against float64.  Every worker simulates all workers, as in
  * verify_float.c: what each has produced and was not counted with is owed, and a result is the mean of
  * what the workers in its mask owed, within NEAR of the largest of that in the segment; NaN if one of
  * them produced a NaN or an infinity, of which nothing is owed.  A residual is float32, so what is
@@ -78,7 +78,7 @@ static uint32_t mix(const struct verify *v, unsigned int w, uint32_t r, uint64_t
 	return verify_fresh(&as, w, r, i);
 }
 
-/* Worker r / 8 sends one large value in round 8 n + 3. */
+/* In round 8 n + 3 worker n (modulo their number) has one large value in each segment. */
 static float spike(const struct verify *v, unsigned int w, uint32_t r, uint64_t i)
 {
 	static const float large[] = { 1e6f, -1e12f, 3e38f };
@@ -96,7 +96,7 @@ static float zeros(const struct verify *v, unsigned int w, uint32_t r, uint64_t 
 	return r / 10 % 2 ? 1.0f : 0.0f;
 }
 
-/* In every second round one worker has something in one element of every second segment. */
+/* In odd rounds one worker has a NaN or an infinity in one element of half of the segments. */
 static float not_finite(const struct verify *v, unsigned int w, uint32_t r, uint64_t i)
 {
 	static const float special[] = { NAN, INFINITY, -INFINITY };

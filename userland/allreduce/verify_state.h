@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include "saina.h"
 
-
 enum contents {
 	CONTENTS_RANDOM, CONTENTS_STEADY, CONTENTS_FLIP,
 	CONTENTS_WILD,	/* in jobs of floats */
@@ -40,13 +39,13 @@ struct verify {
 	char what[200];		/* the first wrong sum */
 };
 
-/* verify_float.c checks it */
+/* Are sums of floats made on the way, which verify_float.c checks? */
 static inline bool verify_sums_floats(const struct verify *v)
 {
 	return v->wire == SAINA_FLOAT32 || v->wire == SAINA_BFLOAT16;
 }
 
-/* verify_numbers.c checks it */
+/* Are numbers rounded to integers on the way, so that verify_numbers.c checks the sums? */
 static inline bool verify_is_inexact(const struct verify *v)
 {
 	return v->wire == SAINA_INT16 || contents_are_numbers(v->contents);
