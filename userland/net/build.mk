@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What sainad and `saina doctor` ask of the host: links, OVSDB, bpffs.  A static
-# archive; programs that use it also need $(NET_LDLIBS).
+# What the data path, sainad and `saina doctor` need of the host: links, tc, OVSDB, bpffs.  A
+# static archive; programs that use it also need $(NET_LDLIBS).
 
 NET_SRC	   := $(addprefix userland/net/,request.c links.c tc.c ovsdb.c bpffs.c)
 NET_LIB	   := $(B)/libsainanet.a

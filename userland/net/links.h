@@ -39,13 +39,14 @@ struct links {
 	struct mnl_socket *nl;	/* NULL: not followed */
 	struct link *v;
 	int n, room;
-	bool repair;		/* filters, qdiscs or links were removed; the caller clears it */
+	bool repair;		/* filters were added or removed, qdiscs or links were removed, or
+				 * changes were lost; the caller clears it */
 };
 
 /* Reads all links into @l (all zero at first), which is unchanged on failure.  -EINTR: the
  * links keep changing; or another negative errno. */
 int links_read(struct links *l);
-/* Reads all links and subscribes to their changes. */
+/* Reads all links into @l (all zero) and subscribes to their changes.  0 or a negative errno. */
 int links_follow(struct links *l);
 int links_fd(const struct links *l);	/* readable: links_receive() */
 /* Applies the changes that were received; never waits.  -EAGAIN: changes were lost and
@@ -62,7 +63,8 @@ const struct link *links_by_name(const struct links *l, const char *name);
 
 /* Name of an interface's driver, or "unknown". */
 void link_driver(const char *name, char *driver, size_t size);
-/* Its first IPv4 address and prefix length (which may be NULL); -EADDRNOTAVAIL. */
+/* The first IPv4 address of an interface, and its prefix length (@prefix may be NULL).  0;
+ * -EADDRNOTAVAIL: it has none; or another negative errno. */
 int link_address(const char *name, struct in_addr *addr, int *prefix);
 
 #endif /* NET_LINKS_H */

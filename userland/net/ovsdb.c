@@ -24,7 +24,7 @@ static int ovsdb_send(struct ovsdb *o, const char *text)
 {
 	ssize_t len = strlen(text);
 
-	/* requests are short and few: a server that does not accept them hangs */
+	/* Requests are short and few: if the socket has no room for one, the server hangs. */
 	return send(o->fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT) == len ? 0 : -EIO;
 }
 

@@ -35,13 +35,15 @@ struct ovsdb_interface {
 	const char *error;	/* why Open vSwitch could not open it */
 };
 
-int ovsdb_connect(struct ovsdb *o, const char *path);	/* never waits */
+/* Connects to the server's socket and asks for the tables; never waits.  0 or a negative errno. */
+int ovsdb_connect(struct ovsdb *o, const char *path);
 void ovsdb_disconnect(struct ovsdb *o);
 /* Handles received messages; never waits.  Return: 1: the tables may have changed, 0, or a
  * negative errno: the connection must be closed. */
 int ovsdb_receive(struct ovsdb *o);
-/* Waits until the tables have been read. */
+/* Waits until the tables have been read.  0, -ETIMEDOUT, or ovsdb_receive()'s error. */
 int ovsdb_wait(struct ovsdb *o, int timeout_ms);
+/* Disconnects and frees the tables. */
 void ovsdb_close(struct ovsdb *o);
 
 /* 0, or -ENOENT: no such bridge.  @out may be NULL. */
