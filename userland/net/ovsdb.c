@@ -194,9 +194,12 @@ int ovsdb_wait(struct ovsdb *o, int timeout_ms)
 		if (left <= 0)
 			return -ETIMEDOUT;
 		ret = poll(&p, 1, (int)left);
-		if (ret > 0)
-			ret = ovsdb_receive(o);
 		if (ret < 0 && errno != EINTR)
+			return -errno;
+		if (ret <= 0)
+			continue;
+		ret = ovsdb_receive(o);
+		if (ret < 0)
 			return ret;
 	}
 	return 0;
