@@ -129,8 +129,9 @@ static int csv_read(const char *path, struct data *all, struct err *e)
 		goto out_free;
 	}
 	if (all->n < 90) {
-		data_free(all);
-		return fail(e, -EINVAL, "%s has %d examples; at least 90 are needed", path, all->n);
+		f = NULL;
+		r = fail(e, -EINVAL, "%s has %d examples; at least 90 are needed", path, all->n);
+		goto out_free;
 	}
 	return 0;
 
