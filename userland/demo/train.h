@@ -100,6 +100,7 @@ struct trainer {
 /* Reads the data and makes the initial model.  Returns 0 or a negative errno
  * with a sentence in @error. */
 int trainer_init(struct trainer *t, const struct train_opts *o, char *error, size_t size);
+/* Frees all, also what a trainer_init() that failed left; a second call does nothing. */
 void trainer_exit(struct trainer *t);
 /* Loss and gradient (in @g) of the minibatch of (@round, @worker). */
 double trainer_gradient(struct trainer *t, uint32_t round, int worker, float *g);

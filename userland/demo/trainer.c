@@ -75,6 +75,7 @@ void trainer_exit(struct trainer *t)
 	mlp_work_free(t->work);
 	data_free(&t->test);
 	data_free(&t->train);
+	memset(t, 0, sizeof(*t));
 }
 
 double trainer_gradient(struct trainer *t, uint32_t round, int worker, float *g)
