@@ -137,11 +137,11 @@ static void record(struct sim_worker *sw, uint32_t round, int k, int next_k, int
 }
 
 /* Returns when the first worker had the result, ms. */
-static double sim_round(struct sim *s, uint32_t round, double before)
+static double sim_round(struct sim *s, uint32_t round)
 {
 	const struct train_opts *o = s->t.opts;
 	double arrival[TRAIN_WORKERS_MAX], known[TRAIN_WORKERS_MAX], first = INFINITY;
-	struct sim_seen seen = {.round = round, .begun_ms = before, .arrival_ms = arrival};
+	struct sim_seen seen = {.round = round, .arrival_ms = arrival};
 	size_t params = s->t.mlp.params;
 	bool in[TRAIN_WORKERS_MAX];
 	int k = s->pol.k, count = 0, gradients = 0;
@@ -188,12 +188,12 @@ static double sim_round(struct sim *s, uint32_t round, double before)
 static void sim_rounds(struct sim *s)
 {
 	const struct train_opts *o = s->t.opts;
-	double now = 0;
+	double now;
 
 	for (uint32_t round = 0; round < o->rounds; round++) {
 		bool last;
 
-		now = sim_round(s, round, now);
+		now = sim_round(s, round);
 		last = round + 1 == o->rounds || (o->seconds && now > o->seconds * 1000);
 		sim_test(s, round, now, s->t.p, last);
 		if (last)

@@ -14,13 +14,13 @@
 
 /**
  * struct sim_seen - a round as the aggregator sees it
- * @begun_ms, @decided_ms: the round before was decided; this one was
+ * @decided_ms: when the round was decided
  * @arrival_ms: of each worker's gradient, also of one that came after the decision; INFINITY: none
  * @flips, @observed: of the sampled signs of the sum, against the round before; 0 in the first
  */
 struct sim_seen {
 	uint32_t round;
-	double begun_ms, decided_ms;
+	double decided_ms;
 	const double *arrival_ms;
 	uint64_t flips, observed;
 };
