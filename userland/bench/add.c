@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The same addition in userspace: the bound set by the memory system. */
+/* The aggregator's addition in userspace: the bound that the memory system sets. */
 #include <stdlib.h>
 #include <string.h>
 #include "monotonic.h"

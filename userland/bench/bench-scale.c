@@ -85,7 +85,7 @@ static size_t entry_size(void)
 	return sizeof(struct saina_input_head) + 4 * ELEMS;
 }
 
-/* What a worker writes last, of every segment of a window and worker. */
+/* Writes the heads of the input entries of a window, for all workers: what a worker writes last. */
 static void inputs_write(const struct job *j, uint32_t window)
 {
 	for (unsigned int w = 0; w < WORKERS; w++)

@@ -58,9 +58,10 @@ enum scale_target { SCALE_EMPTY, SCALE_SAINA, SCALE_TARGETS };
 /**
  * struct scale_state - the next frame of the drivers of bench-scale, one for each CPU
  * @target: enum scale_target
- * @segment: of the next frame, from @window on; of the last message in it, @window_size more
- * @window: hot slots are used by so many segments at once, by all workers in turn
- * @segments, @workers: of the job; behind the last segment the next @round begins
+ * @segment: of the first message in the next frame
+ * @window, @window_size: all workers in turn send @window_size segments, from @window on; then the
+ *	next window begins.  So many segments use slots at once
+ * @segments, @workers: of the job; after the last segment the next @round begins
  * @step: segments of a frame
  * @messages: of a frame, each of @bytes
  * @head: of every frame, up to the end of the first SCALE_COPY bytes of its message; segment, round,
@@ -80,6 +81,6 @@ struct scale_state {
 	__u32	bytes;
 	__u16	pad;		/* for alignment of what is in @head */
 	__u8	head[BENCH_HEAD + SCALE_COPY - 48];
-} __attribute__((aligned(64)));	/* no line of two CPUs */
+} __attribute__((aligned(64)));	/* no two CPUs share a cache line */
 
 #endif /* SAINA_BENCH_H */

@@ -19,7 +19,7 @@ $(B)/bench-control: $(call objs,userland/bench/bench-control.c) $(B)/libsainactl
 
 ALL += $(addprefix $(B)/,bench-datapath bench-scale bench-control bench.bpf.o bench_kernel.bpf.o bench_scale.bpf.o)
 
-# The switch alone per core, and who is the limit on larger machines.
+# Messages per second of the switch alone, by cores, and what limits larger machines.
 bench-scale: all
 	python3 tools/bench/scale.py $(BENCH_ARGS)
 .PHONY: bench-scale

@@ -44,6 +44,7 @@ void harness_dp_open(struct saina_dp **dp, struct saina_global *g, bool kernel);
 struct bpf_object *harness_object_load(const char *name);
 int harness_object_fd(const struct bpf_object *o, const char *name);
 void harness_target_set(const struct bpf_object *o, const char *map, __u32 target, int prog);
+/* The data path with the driver program; @kernel: with jobs in saina.ko. */
 void harness_open(struct harness *r, bool kernel);
 void harness_close(struct harness *r);
 /* Stays on a CPU: a migration would mix two cores' caches. */
@@ -52,6 +53,7 @@ void harness_pin_cpu(int cpu);
 void harness_events_drop(struct saina_dp *dp);
 /* Counters of all workers of a job. */
 struct saina_counters harness_counters_sum(struct saina_dp *dp, unsigned int job);
+/* Publishes a job of @pool segments of @payload elements; packets go to the first @touched. */
 void harness_job_create(struct harness *r, struct bench_job *j, unsigned int id,
 			unsigned int payload, unsigned int workers, unsigned int k,
 			unsigned int pool, unsigned int touched);

@@ -5,7 +5,7 @@
 
 #include "dp/dp.h"
 
-/* @c: out: the snapshot that saina.ko publishes. */
+/* Creates a running job with all workers bound.  @c: out: the snapshot that saina.ko publishes. */
 void kernel_job_create(struct saina_job_conf *c, unsigned int id, unsigned int payload,
 		       unsigned int workers, unsigned int k, unsigned int pool);
 void kernel_job_delete(unsigned int id);

@@ -5,8 +5,9 @@
  *
  *	bench-buckets ELEMENTS...	the environment names the job: saina_opts_env()
  *
- * Each line of the standard input is a number of rounds; the answer is a line with the median
- * microseconds of a round, and the microseconds of processor time a round.
+ * Prints "ready" when the job runs.  Then each line of the standard input is a number of rounds;
+ * the answer is a line with the median microseconds of a round, and the microseconds of processor
+ * time a round.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -31,7 +31,7 @@ bench: bench-deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all bench-programs
 	python3 tools/bench $(BENCH_ARGS)
 
-# Where the time goes.
+# Where the processor time goes.
 bench-profile: bench-deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all bench-programs
 	python3 tools/bench/cpu_profile.py $(BENCH_ARGS)

@@ -35,7 +35,7 @@ enum op { OP_SUM, OP_TIMED };
  * @hello: sent to the driver behind the rank, "": nothing
  * @counts: messages sent, and sent again; NULL: unknown
  *
- * The functions return NULL or an error message.
+ * @prepare and @reduce return NULL or an error message.
  */
 struct contender {
 	const char *(*prepare)(const char *algorithm, float *buf, size_t n);
