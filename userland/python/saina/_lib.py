@@ -6,9 +6,9 @@ import os
 
 from ._libsaina import ffi
 
-#: In what pip installs the library is in the package, otherwise the system has it.
+#: pip puts the library into the package; otherwise the system has it.
 _OWN = os.path.join(os.path.dirname(__file__), "libsaina.so.0")
-#: $SAINA_LIBRARY names another one, that of a build tree for instance.
+#: $SAINA_LIBRARY names another one, such as that of a build tree.
 _NAME = os.environ.get("SAINA_LIBRARY") or (_OWN if os.path.exists(_OWN) else "libsaina.so.0")
 
 try:

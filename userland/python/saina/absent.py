@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 """Reports absent ranks: those missing in finished rounds, and those that the present round waits for.
 
-A result names the ranks that were counted; the agent names those that an open round has waited for since a second.
+A result names the ranks that were counted; the agent names those that an open round has waited for since about a
+second or longer.
 """
 
 import errno
@@ -21,7 +22,7 @@ _KNOWN_S = 1.0
 
 
 class Absent:
-    """@log: called with lines for the user.  @timeout: seconds that a round may take, -1: no limit.
+    """@log: called with lines for the user.  @timeout: seconds that a round may wait, -1: no limit.
     @on_dead: "raise", "continue", or None: raise if rounds wait for all ranks; see torch.State."""
 
     def __init__(self, worker: Worker, preamble: Preamble, log: Callable[[str], Any], timeout: float,
@@ -56,7 +57,7 @@ class Absent:
             # After its time-out a round does without live ranks, too.
             waits_for_all = self._waits_for_all and not info.timeout_ms
             until = time.monotonic() + (_KNOWN_S if waits_for_all else 0)
-            # What is known of others is as old as a heartbeat; a rank that left just now is known to live.
+            # This knowledge is as old as a heartbeat: a rank that has just left still counts as alive.
             while any(info.active >> w & 1 for w in missing) and time.monotonic() < until:
                 time.sleep(_KNOWN_S / 50)
                 info = self.worker.info()

@@ -17,14 +17,17 @@ class Bucket(NamedTuple):
 
 
 class Started(NamedTuple):
-    """A bucket of the present round: its gradients, and DDP's future for them; None: of a round that is not computed."""
+    """A bucket of the present round: its gradients, and DDP's future for them.
+
+    The future is None where DDP has no such bucket: in a round that is not computed, and in the layout of other ranks.
+    """
     bucket: Bucket
     tensor: torch.Tensor
     future: Optional[torch.futures.Future]
 
 
 def signature(layout: List[Bucket]) -> int:
-    """Equal for layouts of the same shapes, by which ranks notice that theirs differ."""
+    """A CRC-32, equal for layouts of the same shapes: ranks notice by it that theirs differ."""
     return zlib.crc32(repr([b.shape() for b in layout]).encode())
 
 

@@ -5,14 +5,14 @@
     torch.distributed.init_process_group("saina")       # where the aggregator is: SAINA_AGGREGATOR
     torch.distributed.all_reduce(tensor)
 
-By the aggregator go SUM and AVG of float32, bfloat16 and float16 (as float32), and, in jobs of int32, SUM of int32; other
-operations and types, and other collectives, by Gloo.  In jobs of float32 and bfloat16 tensors of up to one segment go by
-Gloo, too.  The job must have as many workers as there are ranks, and a policy that waits for all of them (bsp).  One group
-of a process has the job: the first one; all-reduces of others, new_group()'s, go by Gloo.
+The aggregator reduces SUM and AVG of float32, bfloat16 and float16 (as float32), and, in jobs of int32, SUM of int32.
+Gloo does other operations, types and collectives, and, in jobs of float32 and bfloat16, tensors of up to one segment.
+The job must have as many workers as there are ranks, and a policy that waits for all of them (bsp).  One group of a
+process has the job: the first one; all-reduces of others, new_group()'s, go by Gloo.
 
     saina.torch.all_reduce(tensor)
 
-does the same beside any backend, which then has the rest.
+does the same beside any other backend, which then does the rest.
 """
 
 import datetime
@@ -47,9 +47,9 @@ _JOIN_S = 30
 #: Seconds for the other ranks to read why one could not join.
 _READ_S = 5
 _POLL_S = 0.2
-#: Of a program that drops them and never waits.
+#: Works that are kept for a program that never waits for them.
 _UNCLAIMED_MAX = 1000
-#: Types that travel as float32, and itself.
+#: Types that travel as float32.
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -157,7 +157,7 @@ class ProcessGroup(_Base):      # type: ignore[misc]
         return self._start(tensors, opts.reduceOp)
 
     def barrier(self, opts: Any = None) -> Any:
-        """Also of all that was started before."""
+        """Waits for all sums that this rank has started, then for all ranks."""
         if self._sums:
             self._sums.drain()
         return self._others.barrier(opts or _c10d.BarrierOptions())
@@ -179,7 +179,7 @@ class ProcessGroup(_Base):      # type: ignore[misc]
 
     def _start(self, tensors: List[torch.Tensor], op: Any) -> Work:
         assert self._sums
-        # First: a rank whose tensor is refused must not be one all-reduce behind the others.
+        # Counted first: a rank whose tensor is refused must not be one all-reduce behind the others.
         number = self._sums.count()
         host = [_on_host(t) for t in tensors]
         wire = torch.int32 if host[0].dtype == torch.int32 else torch.float32
@@ -339,7 +339,7 @@ def register() -> None:
     """Makes the backend known to torch.distributed as "saina"; importing this module does it."""
     register_backend = dist.Backend.register_backend
     new = "devices" in inspect.signature(register_backend).parameters
-    # Of later versions "cpu:saina" is syntax.
+    # In later versions "cpu:saina" is syntax: a backend for each device.
     for name in ("saina",) if new else ("saina", "cpu:saina"):
         if not hasattr(dist.Backend, name.upper()):
             register_backend(name, _create, **({"devices": ["cpu", "cuda"]} if new else {}))

@@ -80,12 +80,13 @@ def group_store() -> Any:
 
 
 def group_secret(job: int, workers: int) -> str:
-    """A random text that the ranks of the process group have in common for @job; "": it does not span @workers ranks."""
+    """A random text that the ranks of the process group have in common for @job; "": no group spans
+    @workers ranks, or its store has gone."""
     store = group_store()
     if not store or torch.distributed.get_world_size() < workers:
         return ""
     try:
-        # The first rank's stays.
+        # The first rank sets it; the others get that one.
         return str(store.compare_set(f"saina/state/{job}", "", secrets.token_hex(16)).decode())
     except RuntimeError:    # the rank that has the store has ended
         return ""

@@ -4,8 +4,8 @@
     GET /nonce                         a nonce, of the server
     GET /state?nonce=N&mac=M&mine=C    the state; M is the HMAC of N and C with the secret; C is the client's nonce
 
-The answer has the HMAC of C and the body in a header, so both ends know the secret, and it is never sent.  The secret
-is the job's token, or what the ranks share by their process group (membership.group_secret()).  The body is what
+The answer has the HMAC of C and the body in a header.  So each end proves that it knows the secret, which is never sent.
+The secret is the job's token, or what the ranks share by their process group (membership.group_secret()).  The body is what
 state_format.encode() makes.
 """
 
@@ -24,23 +24,23 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .state_format import decode, encode
 
-#: Seconds without a byte after which a peer is given up: one that is to send a nonce, which is at hand, and one that is
-#: to send its state; longer than it may take to be at a step boundary.
+#: Seconds without a byte after which a peer is given up.  It has a nonce at once; before it sends its state it may take
+#: transfer._SNAPSHOT_S to reach a step boundary.
 NONCE_S, STATE_S = 10, 60
-#: Bytes a second that a peer must send after STATE_S.
+#: Bytes a second that a peer must have sent on average, with STATE_S to begin with.
 _RATE_MIN = 64 << 10
-#: How often each peer is asked, the pause after the first time, which doubles, and how long after the first time.
+#: How often each peer is asked; seconds of pause after the first time, doubled each time; seconds after which no peer is asked again.
 TRIES, _PAUSE_S, _TRIES_S = 6, 0.2, 300
 _NONCES_MAX = 64
 _MAC = "X-Saina-Mac"
 
 
 class Unavailable(Exception):
-    """This peer has no state to give, with the reason."""
+    """This peer has no state to give; the text is the reason."""
 
 
 class Silent(Unavailable):
-    """It did not answer in time: it is not asked again."""
+    """This peer did not answer in time: it is not asked again."""
 
 
 class Unfit(Exception):

@@ -31,11 +31,10 @@ class Notice(NamedTuple):
     checksum: int = 0
     #: rounds that its model has
     rounds: int = 0
-    #: where it serves its state (IPv4, as inet_aton() says in little endian), and the port; 0: it does not
+    #: where it serves its state: the bytes of its IPv4 address as a little-endian number, and the port; 0: it does not
     address: int = 0
     port: int = 0
     flags: int = 0
-
 
 
 class Straggler(NamedTuple):
@@ -72,7 +71,7 @@ class Stragglers(List[Straggler]):
 
 
 class Preamble:
-    """numel: its elements, in whole segments.  @log: called with lines for the user."""
+    """@log: called with lines for the user.  numel: elements of the preamble, in whole segments."""
 
     def __init__(self, worker: Worker, log: Callable[[str], Any]):
         info = worker.info()

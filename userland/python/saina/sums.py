@@ -5,8 +5,8 @@ A sum is one round of the job, or several if it has more elements than a round. 
 which each rank has elements of its own, to which the others add 0, so that all ranks see what each of them is about
 to reduce: ranks that reduce different tensors get an error instead of a wrong sum.
 
-Float32 tensors that fit one segment are exact: each rank contributes their bits in elements of its own (int32), and
-all ranks add the values in the order of ranks.  Larger ones are scaled by blocks; see saina(7).
+In a job of int32, float32 tensors that fit one segment are exact: each rank contributes their bits in elements of its
+own, and all ranks add the values in the order of ranks.  Larger ones are scaled by blocks; see saina(7).
 """
 
 import errno
@@ -34,7 +34,7 @@ class SumError(RuntimeError):
 class Sum:
     """@tensor: contiguous, of float32 or int32, on the host: holds the sum when it is done.
     @finish: called then, before anybody who waits continues.
-    @number, @kind: the how many-th all-reduce of this rank, and text: what else must be equal at all ranks."""
+    @number: of this rank's all-reduces, from 1 on.  @kind: text with what else must be equal at all ranks."""
 
     def __init__(self, tensor: torch.Tensor, finish: Callable[[], Any], number: int, kind: str):
         self.tensor, self.finish = tensor.view(-1), finish
@@ -45,7 +45,7 @@ class Sum:
         self._then: List[Callable[[], Any]] = []
 
     def signature(self, round: int) -> int:
-        """31 bits, not 0; @round: of this sum, from 0."""
+        """A checksum of what is reduced, 31 bits, not 0; @round: of this sum, from 0."""
         return zlib.crc32(struct.pack("<I", round), zlib.crc32(self._what)) & 0x7fffffff | 1
 
     def over(self) -> bool:
@@ -172,9 +172,9 @@ class Sums:
         self._header = 1 if self.integers else 4
         self._type = numpy.int32 if self.integers else numpy.float32
         whole = -(-self._header * self.ranks // info.payload)
-        #: elements of a round, beside its header
+        #: elements of a round, without its header
         self._capacity = (info.segments - whole) * info.payload
-        #: of float32, of which the bits of each rank fit a round
+        #: elements of the largest exact float32 tensor: the bits of all ranks fit a round
         self._small = min(info.payload, info.elements // self.ranks - self._header)
         self.number = 0
         self._lock = threading.Condition()
@@ -205,7 +205,7 @@ class Sums:
                     self._thread.start()
                 self._queue.append(s)
                 if len(self._queue) == 1:
-                    # At once, and not when the thread comes to it, which ends it if this fails.
+                    # Begun here, before the thread runs.  If it fails, the thread ends this sum with the error.
                     try:
                         self._round = self._new_round(s, 0)
                     except Exception as e:

@@ -160,7 +160,7 @@ class State(Recovery):
 
     @property
     def lost(self) -> int:
-        """Of these, rounds that were decided without this rank, and applied by steps() or catch_up()."""
+        """Rounds that were decided without this rank and applied by steps() or catch_up(); `round` includes them."""
         return self._lost
 
     @property
@@ -190,7 +190,7 @@ class State(Recovery):
         return self.worker.stats()
 
     def stragglers(self) -> Stragglers:
-        """Lateness of all ranks, the latest first; print() shows a table.
+        """Lateness of all ranks, first those that missed most rounds, then the latest; print() shows a table.
 
         It needs no common clock: a result reaches all ranks at once, so the rank that waited least came last.  Each
         rank sends the time that it waited with the next round.

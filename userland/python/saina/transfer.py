@@ -21,7 +21,7 @@ _SNAPSHOT_S = 40
 
 
 def _weak(x: Any) -> Callable[[], Any]:
-    """Weak: the model refers to the State, invisibly to the garbage collector."""
+    """A weak reference where @x allows one: the model refers to the State, invisibly to the garbage collector."""
     try:
         return weakref.ref(x)
     except TypeError:
@@ -62,7 +62,7 @@ class Transfer:
         return found
 
     def copy(self, at: Dict[str, Any]) -> Dict[str, Any]:
-        """A copy of all, with @at: where in the job it is."""
+        """A copy of the states of all objects, with the entries of @at: where in the job it is."""
         return {**at, "objects": [copy.deepcopy(x.state_dict()) for x in self._present()]}
 
     def load(self, snapshot: Dict[str, Any]) -> None:
@@ -134,5 +134,5 @@ class Transfer:
         return self._marked != self._versions()
 
     def _versions(self) -> List[int]:
-        """They change when the parameters do."""
+        """Numbers that change when the parameters do."""
         return [p._version for p in self.model.parameters()]

@@ -25,7 +25,7 @@ _OPS = {"sum": lib.SAINA_SUM, "mean": lib.SAINA_MEAN, "once": lib.SAINA_SUM_ONCE
 #: Milliseconds between checks for a signal (Ctrl-C) while a thread waits.
 _POLL_MS = 200
 
-#: Seconds until a join that was cancelled has left the job; libsaina takes at most 2.
+#: Seconds until a join that was cancelled has left the job; mostly libsaina takes less than 1.
 _CANCEL_S = 3
 
 
@@ -85,7 +85,7 @@ class Call(NamedTuple):
     rounds_behind: int
     k: int
     next_k: int
-    #: float32 elements that were dropped, or (ssp, asp) did not fit; see saina_allreduce(3)
+    #: float32 elements that were dropped, or (ssp, asp, grouped) did not fit; see saina_allreduce(3)
     saturated: int
     #: packets
     resent: int
@@ -424,7 +424,7 @@ class Worker:
 
     def agree(self, sizes: Iterable[int]) -> None:
         """Checks that all workers are to start these @sizes, in this order, in each round.  All workers call it, before
-        the first round; it takes two short rounds for each worker, as broadcast() does.
+        the first round.  It makes two short broadcast() calls for each worker.
 
         @sizes: elements of each array or tensor that start() will get in a round.
 
@@ -554,7 +554,7 @@ def join(aggregator: Optional[str] = None, job: Union[int, str, None] = None, wo
          log: Optional[Callable[[str], Any]] = None) -> Worker:
     """Joins a job and waits until it runs, that is until all its workers have joined.
 
-    @aggregator: "ADDRESS[:PORT]"; None: $SAINA_AGGREGATOR.
+    @aggregator: "HOST[:PORT]", by name or IPv4 address; None: $SAINA_AGGREGATOR.
     @job: its number, 0..255, or its name; None: $SAINA_JOB, or 0.
     @worker: identifier, 0..63; None: $SAINA_RANK, or the rank set by torchrun or mpirun (the job then must have as
         many workers as they started), or any free one.
@@ -568,7 +568,7 @@ def join(aggregator: Optional[str] = None, job: Union[int, str, None] = None, wo
     @join_timeout: seconds to wait for each answer until admitted; -1: no limit.
     @start_timeout: seconds to wait for the other workers; 0: no limit.
     @timeout: seconds without a message from the aggregator after which calls fail; -1: never.
-    @log: called with lines for the user, by a thread of the library that holds no lock; None: stderr.
+    @log: called with lines for the user, by the library's thread or one that waits; it must not call close(); None: stderr.
 
     Raises Error; see saina_open() in libsaina(3) for its errno values.
     """
