@@ -161,7 +161,13 @@ saina port set p1 loss-in 0 delay-out 0
 for i in $(seq 1 40); do
 	saina job add "other$i" elements 1000 workers 2 >/dev/null
 done
-check "forty more jobs: all are there" sum_at_least 41 saina_jobs
+# Neither dealt nor in ranges: nearly the longest text that a policy can have.
+groups=1+$(seq -s + 4 2 62)/0+2+3+$(seq -s + 5 2 63)
+check "a job with a long list of groups is added" saina job add long elements 1000 workers 64 policy "grouped:groups=$groups"
+check "forty more jobs: all are there" sum_at_least 42 saina_jobs
+policy=$(saina_jq job show long '.[0].policy')
+equal "a long list of groups: the metrics have the policy" "1 yes" \
+	"$(value saina_job_info "policy=$policy") $([ ${#policy} -gt 150 ] && echo yes)"
 check "forty more jobs: the text is right" "$CLIENT" check <"$WORK/text"
 
 in_switch "$CLIENT" stall 9496 20 >"$WORK/stall" 2>&1 &
