@@ -36,6 +36,7 @@ class Rounds:
         self.scale = numpy.zeros(N)     # of what is owed, the largest that went into it
         self.wrong = []
         self.nans = self.round = 0
+        self.call = None
         self.results = hashlib.sha256()
 
     def blocks(self, x):
@@ -50,7 +51,7 @@ class Rounds:
 
     def _give(self, gave):
         x = gave[RANK].copy()
-        call = self.worker.allreduce(x)
+        self.call = call = self.worker.allreduce(x)
         self.results.update(x.tobytes())
         mask = numpy.array([self.worker.segment(s).mask for s in range(call.segments)]).repeat(self.payload)[:N]
         counted = numpy.array([mask >> r & 1 for r in range(RANKS)], bool)
@@ -103,8 +104,9 @@ def case_nonfinite():
         x = r.give([one(NAN, at) if k == 1 else 1.0 for k in range(RANKS)])
         block = at // r.payload
         want = numpy.arange(N) // r.payload == block
-        point((numpy.isnan(x) == want).all(), f"NaN at element {at}: its block is NaN, no other element is",
+        point((numpy.isnan(x) == want).all() and r.call.nonfinite_segments == 1, f"NaN at element {at}: its block is NaN, no other element is",
               str(numpy.flatnonzero(numpy.isnan(x) != want)[:5]))
+    point(r.worker.stats().nonfinite_segments == 4, "NaN at the edges of blocks: four segments are counted", str(r.worker.stats()))
     r.done("NaN at the edges of blocks")
 
 

@@ -91,6 +91,8 @@ class Call(NamedTuple):
     resent: int
     #: from start to completion, microseconds
     time_us: int
+    #: NaN, because a worker's gradient had a NaN or an infinity in them
+    nonfinite_segments: int
 
 
 class Stats(NamedTuple):
@@ -115,6 +117,7 @@ class Stats(NamedTuple):
     #: messages
     window: int
     asked: int
+    nonfinite_segments: int
 
 
 class Segment(NamedTuple):
