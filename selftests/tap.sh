@@ -1,13 +1,13 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# TAP for the scripts here, sourced.  A script says point for each result and plan
-# at its end.
+# TAP for the scripts here, sourced.  A script calls point (or ok, check, equal, matches)
+# for each result, and plan at its end.
 
 tap_n=0 tap_bad=0
 # How many times slower than a PC this machine is: deadlines are multiplied by it.
 SLOW=${SAINA_SLOW:-1}
-# No test waits for longer than this in all, so that there is time to show what hangs.
+# No wait goes on after so many seconds of the test, so that there is time to show what hangs.
 LONGEST=${SAINA_TEST_SECONDS:-}
 
 point() { # STATUS DESCRIPTION: good if STATUS is 0; returns whether it is
@@ -21,15 +21,15 @@ point() { # STATUS DESCRIPTION: good if STATUS is 0; returns whether it is
 	fi
 }
 
-# plan: how many there were; its status says whether all were good.
+# plan: prints how many points there were; succeeds if all were good.
 plan() {
 	echo "1..$tap_n"
 	[ "$tap_bad" = 0 ]
 }
 
 # pass_on PREFIX STATUS LOG: the points of another test, which has ended with STATUS, as
-# points of this one; the rest of what it said as remarks.  A test that announces another
-# number of points, or none, has a point that is bad.
+# points of this one; the rest of its output as remarks.  If the test announces another
+# number of points, or none, that is a point that is bad.
 pass_on() {
 	local line n=0 bad=0 plan='' re='^(not )?ok\ ?([0-9]+)?\ ?-?\ ?(.*)$'
 	while IFS= read -r line; do
@@ -144,7 +144,8 @@ deadline() {
 	echo $((SECONDS + ($1 < 60 ? 60 : $1) * SLOW))
 }
 
-# slowwait SECONDS CMD...: polls; deadlines are generous, never measured.
+# slowwait SECONDS CMD...: waits until CMD succeeds; fails after deadline SECONDS.  Deadlines are
+# generous: they are never a measurement.
 slowwait() {
 	wait_until "$(deadline "$1")" "${@:2}"
 }

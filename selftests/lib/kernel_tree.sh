@@ -16,7 +16,7 @@ kernel_tree() {
 			'*/scripts/kernel-doc' '*/scripts/subarch.include' \
 			'*/tools/testing/selftests/Makefile' '*/tools/testing/selftests/*.mk' \
 			'*/tools/testing/selftests/*.sh' '*/tools/testing/selftests/*.h' \
-			'*/tools/testing/selftests/kselftest/*' || return
+			'*/tools/testing/selftests/kselftest/*' || { rm -rf "$part"; return 1; }
 		chmod 755 "$part"
 		mv -T "$part" "$tree" 2>/dev/null || rm -rf "$part"
 	fi

@@ -5,7 +5,7 @@ import sys
 
 
 class Tap:
-    """prefix: of every point"""
+    """prefix: precedes the text of every point"""
 
     def __init__(self, prefix=""):
         self.prefix = prefix

@@ -7,7 +7,7 @@ A log may hold several TAP streams one after the other: their plans add up.
 import re
 
 SKIP_STATUS = 4
-# How many lines of a failed test's remarks are shown.
+# How many lines of remarks are shown of a failed test.
 EXPLAINED = 30
 
 
@@ -38,7 +38,7 @@ class Verdict:
 def skip_expected(top, name, line):
     """Is this skip line of the test @name one that selftests/expected-skips allows?
 
-    Without CI=true every skip is.
+    Without CI=true every skip is allowed.
     """
     import os
     if os.environ.get("CI") != "true":
@@ -55,7 +55,7 @@ def judge(log, status, limit, expected):
     """Counts what is in @log.
 
     @status is the exit status, None for a test that was ended at its @limit in
-    seconds; @expected(line) says whether a skip may be.
+    seconds; @expected(line) says whether a skip is allowed.
     """
     v = Verdict()
     plan = None
