@@ -99,6 +99,7 @@ plant bails quick 10 'echo "Bail out! no more"; exit 1'
 plant hangs quick 1 'sleep 1000'
 # shellcheck disable=SC2016 # the planted script expands it
 plant leaves quick 10 'ip netns add "left-$SAINA_TEST_RUN"; echo ok 1; echo 1..1'
+echo "unmade quick host 10 $tmp/no-such-program" >>"$tmp/tests.list"
 plant process quick 10 'setsid sleep 1000 >/dev/null 2>&1 & echo ok 1; echo 1..1'
 fails bad 'not ok 1 - it is not' "a test that fails"
 output_has '^ +# because' "what a test says about a failure is shown"
@@ -111,6 +112,7 @@ fails none 'announced no results' "a test with an empty plan"
 fails status 'exit status 3' "a test that passes and exits with an error"
 fails bails 'Bail out! no more' "a test that bails out"
 fails hangs 'took longer than 1 s' "a test that hangs"
+fails unmade 'Bail out! cannot start the test: .*No such file' "a test whose program does not exist"
 fails process 'left behind: process [0-9]+ \(sleep 1000\)' "a test that leaves a process"
 if [ "$(id -u)" = 0 ]; then
 	fails leaves 'left behind: /run/netns/left-' "a test that leaves a namespace"
