@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Can the data path tests fail?  Breaks one rule of the BPF program at a time, in a copy,
-# and expects the tests to go red.  A developer's tool: the tests of 227 mutants took 3 minutes on 16 processors.
+# and expects a test to fail.  A developer's tool: some 250 mutants take more than 3 minutes on
+# 16 processors.
 #
 #	make all check-programs && selftests/datapath/mutants.sh [-j JOBS] [PATTERN]
 #
@@ -16,9 +17,9 @@
 #
 # Whether each edit applies, and no more (selftests/lint/mutants.sh): -n, before -k.
 #
-# Each mutant is one line, "NAME FILE", and the edit: a replacement of a string that must be
-# in the file exactly once.  Says at the end which mutants survived and whose edit does
-# not apply; exit 1 if there is any.
+# Each mutant is one line: its name, the file, and the edit, which replaces a string that must
+# be in the file exactly once.  Prints at the end which mutants survived and which are stale,
+# because their edit does not apply; exit 1 if there is any.
 
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -57,11 +58,11 @@ kmod_tests() {
 
 # tests HOOK: TAP of the first program that fails with $work/saina_HOOK.bpf.o; 0 if none does.
 tests() {
-	# the first of them kills most, and soon
+	# The first of them kills most mutants, and soon.
 	local t list=('trace_test --packets 300000' 'ps_test --packets 60000' defects_test groups_test 'numbers_test --rounds 200' hostile_test sfcd_parity_test
 		'trace_test --packets 600000 --policy timeout' race_test race_ps_test race_shm_test shm_ring_test)
 	if [ "$1" = tc ]; then
-		# It lies beside the other, which is as it was.
+		# The XDP program beside it is the unchanged one.
 		cp "$B/saina_xdp$([ $variant = map ] || echo _kmod).bpf.o" "$work/saina_xdp.bpf.o" || return 1
 	fi
 	if [ "$1" = window ]; then
@@ -103,7 +104,7 @@ say() {
 	printf '%-9s %s: %s\n' "$1" "$2" "${3:-}"
 }
 
-# try NAME HOOK FILE TEXT: the mutant of that name, in a subshell: FILE is TEXT
+# try NAME HOOK FILE TEXT: builds and tests the mutant of that name, whose FILE is TEXT; runs in a subshell
 try() {
 	local all=$work work=$work/$1 verdict=killed why
 	mkdir "$work"
@@ -125,8 +126,8 @@ try() {
 mutant() {
 	local hook=xdp text rest
 	[[ $1 == *$pattern* ]] || return 0
-	# What only the tc program has, or only its tests see; what happens between two locks; all
-	# else is tried in the XDP program.
+	# The tc program: what only it has, or only its tests see.  The window program: what happens
+	# between two locks.  All else is tried in the XDP program.
 	case $2:$1 in gso.bpf.h:*|saina_tc.bpf.c:*|check_skb.bpf.h:*|*:ask-without-end) hook=tc ;; *:between-locks-*|*:short-no-exponent) hook=window ;; esac
 	text=$(<"kmod/bpf/$2") rest=${text//"$3"/}
 	if [ $((${#text} - ${#rest})) != ${#3} ]; then
@@ -450,7 +451,7 @@ else
 fi
 
 wait
-# those with VERDICT: how many, and which
+# those VERDICT: the names of the mutants with that verdict
 those() {
 	sed -n "s/^$1 //p" "$work/verdicts" | paste -sd' '
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# bench-scale counts what it measured, and fails if a message took another branch than it was
-# meant to; here one batch of each hook and number of cores.
+# bench-scale, with one batch for each hook and number of cores: it counts what it measured, and
+# fails if a message took another branch than intended.
 B=${SAINA_BUILD:-build}
 # shellcheck source=../tap.sh
 . "$(dirname "$0")/../tap.sh"
