@@ -19,7 +19,7 @@
 #
 # Each mutant is one line: its name, the file, and the edit, which replaces a string that must
 # be in the file exactly once.  Prints at the end which mutants survived and which are stale,
-# because their edit does not apply; exit 1 if there is any.
+# because their edit does not apply; exit 1 if there is any, 2 if no name has PATTERN.
 
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -140,6 +140,8 @@ mutant() {
 	fi
 }
 
+# Without its test programs every mutant would count as killed.
+[ -n "$only_edits" ] || [ -x "$B/selftests/trace_test" ] || { echo "mutants: no $B/selftests/trace_test: run \`make all check-programs'" >&2; exit 2; }
 [ $variant = map ] || [ -n "$only_edits" ] || lsmod | grep -q '^saina ' || insmod "$SAINA_TEST_MODULE" || exit 1
 if [ -n "$floats" ]; then
 	# claim, apply, settle
@@ -451,6 +453,7 @@ else
 fi
 
 wait
+[ -e "$work/verdicts" ] || { echo "mutants: no name has \"$pattern\"" >&2; exit 2; }
 # those VERDICT: the names of the mutants with that verdict
 those() {
 	sed -n "s/^$1 //p" "$work/verdicts" | paste -sd' '
