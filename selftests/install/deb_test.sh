@@ -24,7 +24,7 @@ point $? "deb: the packages are built, lintian has neither errors nor warnings" 
 grep -q '^deb: building the packages (3 s)' "$tmp/output" && grep -q "^deb: building the packages; the output goes to $tmp/out/log" "$tmp/output"
 point $? "deb: it says what it does while it takes long, and where the output is" || diag "$(cat "$tmp/output")"
 
-# has PACKAGE FILE...: these files are in it
+# has PACKAGE FILE...: the package has these files
 has() {
 	local deb=("$tmp/out/${1}_${version}_"*.deb) f
 	shift
@@ -33,7 +33,7 @@ has() {
 		[ -n "$(dpkg-deb --fsys-tarfile "${deb[0]}" | tar -tf - "./$f" 2>/dev/null)" ] || { diag "$f"; return 1; }
 	done
 }
-# has_script PACKAGE SCRIPT ERE: that script of the package's has it
+# has_script PACKAGE SCRIPT ERE: this maintainer script of the package matches ERE
 has_script() {
 	dpkg-deb -I "$tmp/out/${1}_${version}_"*.deb "$2" 2>&1 | grep -qE "$3"
 }

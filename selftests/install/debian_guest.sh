@@ -35,7 +35,7 @@ output_matches() { # ERE COMMAND...
 
 # state: all that packages may leave: files, units, pins, qdiscs, interfaces, modules, users, processes
 state() {
-	# Of /var, apt's and dpkg's own; systemd's are those that come and go by themselves.
+	# Without what apt, dpkg and systemd write by themselves.
 	(cd /run/vm/changed && find . \( -path ./tmp -o -path ./run -o -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path ./var/lib/systemd \
 		-o -path ./var/cache -o -path ./var/log -o -path ./var/tmp \) -prune -o ! -type c -print) | while read -r f; do
 		[ -e "/run/vm/base/$f" ] || [ -L "/run/vm/base/$f" ] || echo "file ${f#.}"
@@ -83,7 +83,7 @@ train() {
 	done
 }
 
-# trained: all of them ended well: status 0 means that each sum was compared
+# trained: all workers ended with status 0, which means that each sum was compared
 trained() {
 	local p w=0 bad=0
 	for p in "${pids[@]}"; do
@@ -101,9 +101,9 @@ beyond() { # JOB N
 	[ "$(rounds "$1")" -ge "$2" ]
 }
 
-# each worker has each round from the first on once, with all workers counted, as long as
-# all are there: SIGTERM does not end them in the same round
-complete() { # JOB
+# complete JOB: the log of each worker has each round once, from the first on, with all workers
+# counted.  Only rounds that all have are compared: SIGTERM does not end workers in the same round.
+complete() {
 	python3 - "${#workers[@]}" "$tmp/$1".[0-9]* <<-'END'
 		import json, sys
 		n = int(sys.argv[1])
@@ -115,7 +115,7 @@ complete() { # JOB
 	END
 }
 
-running() { # VERSION: the agent that runs is of it
+running() { # VERSION: the agent that runs has it
 	local pid
 	pid=$(systemctl show -P MainPID sainad.service)
 	[ "$pid" != 0 ] && output_matches "$1\$" "/proc/$pid/exe" --version
@@ -137,7 +137,7 @@ booted() {
 check "Debian 12 boots under systemd" booted
 diag "$(systemctl list-units --failed --no-legend --plain)"
 check "no network: nothing can be fetched" not ip route get 192.0.2.1
-# Interfaces of its own come with this module of the kernel, and stay with it.
+# The kernel makes interfaces when it loads this module, and they stay: load it before the first look.
 modprobe ifb
 network || bail "no network of the test's own"
 no_network
@@ -150,7 +150,7 @@ release=$(uname -r)
 check "DKMS: the module is built for $release" output_matches "saina.*$old.*$release.*installed" dkms status
 check "DKMS: modprobe loads the module" modprobe saina
 check "DKMS: the module is that which DKMS installed" output_matches 'updates/dkms' modinfo -n saina
-check "without a configuration no unit has failed" not systemctl is-failed sainad
+check "without a configuration the unit of sainad has not failed" not systemctl is-failed sainad
 
 # 3. A job
 mkdir -p /etc/saina && echo 'bridge = "br0";' >/etc/saina/sainad.conf
@@ -185,7 +185,7 @@ check "sainad@br1: the first agent is active" systemctl is-active sainad
 
 # 5. The packages are upgraded during a job
 check "a job is added before the upgrade" saina job add long elements 20000 workers ${#workers[@]} token t0ken
-# Seldom: the upgrade needs the processors.
+# Few rounds a second: the upgrade needs the processors.
 train long --rounds 0 --think-us 500000
 check "upgrade: the job runs before" slowwait 300 beyond long 5
 at=$(rounds long) taken=$(takeovers)

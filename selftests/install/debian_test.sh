@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The Debian packages on a whole Debian 12 under systemd, in a VM without a network: installed by
-# apt, upgraded during a job, purged.  debian_guest.sh is what happens in there.
+# apt, upgraded during a job, purged.  debian_guest.sh runs in the VM.
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")

@@ -57,7 +57,7 @@ flock 9
 if [ ! -e "$clean.made" ] || [ "$(cat "$clean.made")" != "$made" ]; then
 	echo "# making a Debian 12: some minutes"
 	rm -f "$clean.made"
-	# What the command needs of Debian's is downloaded, by the same command.
+	# The packages of Debian that the command needs are downloaded by the same command.
 	"$top/tools/vm/new-root" "$clean" --variant=minbase --mode=root --skip=cleanup/apt,cleanup/tmp,cleanup/reproducible \
 		--customize-hook="copy-in $tmp/ours /mnt" \
 		--customize-hook="chroot \"\$1\" sh -c 'cd /mnt/ours && ${install/install/install -qq -y --download-only -o APT::Sandbox::User=root -o APT::Install-Recommends=true}'" \
@@ -77,7 +77,7 @@ unshare --net --mount --pid --uts --ipc --fork --kill-child sleep infinity &
 ns_pid=$!
 until ns_init=$(pgrep -P "$ns_pid" -x sleep); do read -rt 0.1 <> <(:); done
 
-# inside COMMAND: by the shell of the Debian
+# in_ns COMMAND: runs it in the namespaces and the root of the clean Debian, by bash
 in_ns() {
 	nsenter -t "$ns_init" --net --mount --pid --uts --ipc --root="/proc/$ns_init/root$tmp/root" --wd="/proc/$ns_init/root$tmp/root/root" -- \
 		env -i HOME=/root TERM=dumb LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \

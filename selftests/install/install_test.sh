@@ -11,7 +11,7 @@
 # 3. The library
 # 4. Python
 # 5. A lab
-# 6. Another prefix
+# 6. Another prefix, after a build for the default one
 # 7. Missing packages
 
 set -u
@@ -19,7 +19,7 @@ top=$(readlink -f "$(dirname "$0")/../..")
 B=${SAINA_BUILD:-$top/build}
 prefix=/usr/local
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
-# Mounts of its own; those of the lab stay among its processes.
+# A mount namespace of its own, which the lab's processes share.
 [ "${1-}" = --inside ] || exec unshare -m --propagation private "$0" --inside
 
 # shellcheck source=../tap.sh
@@ -38,7 +38,7 @@ output_matches() { # ERE COMMAND...
 	"${@:2}" 2>&1 | grep -qE "$1"
 }
 
-missing() { # of a fixed list
+missing() { # prints the files of a fixed list that are not installed
 	local f
 	for f in bin/saina-allreduce sbin/{saina,sainad,saina-lab} include/saina.h \
 		lib/libsaina.{a,so,so.0} lib/pkgconfig/saina.pc lib/saina/saina_{xdp,tc}{,_kmod}.bpf.o lib/saina/bench/{host,peer}.py lib/saina/bench-saina \
@@ -61,7 +61,7 @@ without_manual() {
 # 1. make install
 check "install: make install DESTDIR= succeeds" \
 	make -s -C "$top" install DESTDIR="$tmp/root" PREFIX=$prefix B="$B"
-check "install: the output says where the programs and the Python package are" \
+check "install: the output says where the Python package is" \
 	output_matches "^  Python       $prefix/lib/python3.*/saina\$" make -s -C "$top" install DESTDIR="$tmp/root" PREFIX=$prefix B="$B"
 check "install: programs, libraries, headers, objects and manuals are there" [ -z "$(missing)" ] || diag "$(missing)"
 check "install: programs and all functions of libsaina have a manual page" [ -z "$(without_manual)" ] || diag "$(without_manual)"
@@ -70,7 +70,7 @@ check "install: programs and all functions of libsaina have a manual page" [ -z 
 point $? "install: nothing is outside of the prefix or names DESTDIR" || diag "$(cat "$tmp/named")"
 
 mount --bind "$tmp/root$prefix" $prefix || bail "cannot mount at $prefix"
-# Neither the build nor its variables are of any help from here on.
+# From here on nothing uses the build or its variables.
 unset SAINA_BUILD SAINA_BPF_OBJECT MAKEFLAGS MAKELEVEL
 cd / || exit 1
 PATH=$prefix/sbin:$prefix/bin:/usr/sbin:/usr/bin:/sbin:/bin
