@@ -27,7 +27,7 @@ doc=$top/Documentation/containers.rst
 cache=$("$top/tools/saina-vm" cache)
 clean=$cache/debian-12 version=$(cat "$top/VERSION")
 tmp=$(mktemp -d) cgroup=/saina-first-$$ ns_pid=
-mount -t tmpfs first-steps "$tmp"
+mount -t tmpfs first-steps "$tmp" || bail "no tmpfs"
 undo() {
 	[ -z "$ns_pid" ] || kill -KILL "$ns_pid" 2>/dev/null
 	wait 2>/dev/null
@@ -75,7 +75,10 @@ mount -t overlay first-steps -o "lowerdir=$clean,upperdir=$tmp/changed,workdir=$
 cp "$tmp"/ours/*.deb "$tmp/root/root/"
 unshare --net --mount --pid --uts --ipc --fork --kill-child sleep infinity &
 ns_pid=$!
-until ns_init=$(pgrep -P "$ns_pid" -x sleep); do read -rt 0.1 <> <(:); done
+until ns_init=$(pgrep -P "$ns_pid" -x sleep); do
+	kill -0 "$ns_pid" 2>/dev/null || bail "no namespaces"
+	read -rt 0.1 <> <(:)
+done
 
 # in_ns COMMAND: runs it in the namespaces and the root of the clean Debian, by bash
 in_ns() {
