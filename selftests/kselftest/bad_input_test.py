@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Bad input to saina.ko.  What each command takes is read from the spec, and the
-kernel is asked whether it takes the same (CTRL_CMD_GETPOLICY), so that no attribute can
-be forgotten: each one missing, of a wrong length, nested wrongly, twice, out of range;
-and every other attribute refused.  Then what goes wrong between processes, namespaces and
+"""Bad input to saina.ko.  The attributes that each command takes are read from the spec and
+compared with those that the kernel names (CTRL_CMD_GETPOLICY), so that none can be
+forgotten.  Each one is tried missing, of a wrong length, nested wrongly, twice and out of
+range; every other attribute must be refused.  Then races between processes, namespaces and
 interfaces.  In the test VM, with the module loaded and no jobs; as root."""
 import ctypes
 import errno
@@ -44,7 +44,7 @@ def kernel_policies():
 
 
 def groups(*of):
-    """Whose group is which; of the other places nobody is in one."""
+    """The attribute "group": the group of each worker; 255, no group, for all workers behind those."""
     return bytes([*of] + [255] * (64 - len(of)))
 
 
@@ -63,7 +63,7 @@ GOOD = {
     "worker-get": {"job-id": 0, "job-name": "a", "id": 0},
     "limits-set": {"jobs": 256, "memory-job": 1 << 30, "memory": 1 << 32},
 }
-# What it cannot be without; of two that name the same, both at once.
+# Attributes that a request must have; of two that name the same thing, both are left out at once.
 NEEDED = {
     "job-new": [["name"], ["elements"], ["workers"]],
     "job-set": [["id", "name"]],
@@ -74,8 +74,7 @@ NEEDED = {
     "worker-get": [["job-id", "job-name"], ["id"]],
     "limits-set": [],
 }
-# Values that no request may have, of every number and every fixed-width field.  Of
-# a command, if others take it.
+# Values that no request may have, of every number and every fixed-width field.
 BAD = {
     "job.id": [256, 65535], "job.elements": [0, 1 << 40, (1 << 64) - 1], "job.workers": [0, 65, 255],
     "job.payload": [0, 1, 63, 257, 65535], "job.pool": [0, 3, 8192, (1 << 32) - 1],
@@ -107,18 +106,18 @@ BAD = {
     "worker.relay": [2, 255], "worker.round": [(1 << 32) - 1], "worker.job-name": ["", "zz"],
     "limits.jobs": [0, 257, (1 << 32) - 1], "limits.memory-job": [0], "limits.memory": [0, 1],
 }
-# Nor may it have what an enumeration of the spec has no entry for.
+# Nor may a request have a value for which an enumeration of the spec has no entry.
 for space, of_space in Spec.sets.items():
     for a in of_space:
         if values := Spec.values(a):
             BAD.setdefault(f"{space}.{a['name']}", []).extend({*range(256)} - values)
-# Every value of these means something.
+# Attributes of which every value is valid.
 ANY = {"job.token", "job.controller", "worker.name", "worker.late", "worker.elements"}
-# What a good request need not have, because it goes with others only.
+# Attributes that GOOD leaves out, because they are valid only in other requests.
 APART = {"job.policy-from", "job.policy-on", "job.policy-cancel", "job.k-set", "job.elements-auto", "worker.elements"}
 # Two ways to name a job.
 RIVAL = {"job.id": "name", "job.name": "id", "worker.job-id": "job-name", "worker.job-name": "job-id"}
-# In job-set these are refused whatever they are.
+# job-set refuses these whatever their values are.
 FIXED = {"elements", "workers", "payload", "pool", "ring", "elem-type", "exponent"}
 
 
@@ -198,7 +197,6 @@ Tap.same(sorted({op for op, _ in served}), sorted(GOOD), "all commands that take
 policies = kernel_policies()
 for op, how in served:
     if how == "do":
-        # kernels do not tell of numbers in network order (NLA_BE16, NLA_BE32)
         Tap.same(policies[op], set(Spec.takes(op, how)), f"{op}: the kernel says that it takes what the spec says")
 
 for op, how in served:
@@ -217,8 +215,8 @@ for op, how in served:
     for n in sorted(names):
         rest = {k: v for k, v in good.items() if k != n}
         for what, payload in lengths(attrs[n]):
-            # a nest that is malformed cannot be named down to the attribute
-            # there is no job of a name that cannot be printed
+            # A malformed nest is not named as the guilty attribute.  A name that cannot be
+            # printed is no malformed one: no job has it, hence ENOENT.
             also = (errno.ENOENT,) if what.startswith("character") else ()
             t.refused(f"{n}: {what}", op, how, encode(nest, rest, raw(nest, n, payload)), n,
                       (errno.EINVAL, errno.ERANGE, *also), orelse=None if attrs[n]["type"] == "nest" else "")
@@ -314,7 +312,7 @@ f.do("limits-set", {"jobs": 256, "memory-job": 1 << 30, "memory": 1 << 32})
 
 
 def children(functions):
-    """Runs each in a process of its own, at once; their exit statuses."""
+    """Runs each function in a process of its own, all at once; returns their exit statuses."""
     pids = []
     for function in functions:
         pid = os.fork()
@@ -363,7 +361,7 @@ def enter(name):
 
 
 def traffic_in(name, ready):
-    """Configures in a namespace until killed; writes to @ready once it is at it."""
+    """Adds and deletes jobs in a namespace until it is killed; writes to @ready once jobs are there."""
     enter(name)
     g = Family()
     for i in range(1 << 30):
@@ -394,7 +392,7 @@ for i in range(5):
     os.close(out)
     sh(f"ip netns del {ns}")		# its name; the process still holds it
     os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)			# the last who held it: gone with all its jobs
+    os.waitpid(pid, 0)			# no process holds it any more: it goes with its jobs
 Tap.same((started, len(f.dump("job-get")[0])), ([b"x"] * 5, 2),
          "namespaces are deleted in the middle of their configuration")
 
@@ -426,7 +424,7 @@ def bind_for_ever():
     while True:
         try:
             request = binding(2, socket.if_nametoindex("sb0"))
-        except OSError:		# there is none at present: what is bound stays
+        except OSError:		# there is no interface at present: the binding stays
             time.sleep(0.001)
             continue
         for op in ("worker-del", "worker-set"):

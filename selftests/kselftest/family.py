@@ -21,7 +21,7 @@ SOL_NETLINK = 270
 
 
 class Refused(Exception):
-    """A request was refused: errno, sentence, guilty attribute ("name", "policy.k")."""
+    """A request was refused: errno, sentence, guilty attribute ("name", "policy.k") or missing one."""
 
     def __init__(self, err, text, guilty, missing):
         super().__init__(f"{errno.errorcode.get(err, err)}: {text} [{guilty or missing}]")
@@ -48,7 +48,7 @@ def walk(data):
 
 
 def spec_path():
-    """Of the specification: beside this file, or in the sources around it."""
+    """The path of the specification: beside this file, or in the source tree around it."""
     folder = os.path.dirname(os.path.abspath(__file__))
     path = os.path.join(folder, SPEC_FILE)
     while not os.path.exists(path):
@@ -272,7 +272,7 @@ class Family:
 
 
 class Agent(Family):
-    """The same, to sainad at its socket."""
+    """A client of sainad, at its control socket @path."""
 
     def __init__(self, path, timeout=20):
         self.s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

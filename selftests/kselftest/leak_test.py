@@ -9,8 +9,8 @@ import time
 from family import Family, Tap
 
 # What the module allocates per job: a table entry (4 k), snapshots (2 k) and the live
-# part (32).  So much more after 2000 jobs is a leak, of one in a hundred: the rest of an
-# idle kernel moves these numbers by a few objects.
+# part (32).  Growth by so many objects after 2000 jobs is a leak in one job of a hundred;
+# the rest of an idle kernel moves these numbers by a few objects.
 LIMITS = {"kmalloc-cg-4k": 20, "kmalloc-cg-2k": 20, "kmalloc-cg-32": 60}
 # kfree_rcu() frees in batches, after up to 5 s.
 DRAIN = 7
@@ -20,7 +20,7 @@ libc = ctypes.CDLL(None)
 
 
 def memory():
-    """Objects in use of our caches."""
+    """{cache: objects in use}, for the caches of LIMITS."""
     used = {}
     with open("/proc/slabinfo", encoding="ascii") as f:
         for line in f:

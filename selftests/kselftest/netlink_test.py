@@ -120,7 +120,7 @@ for mode, request, window in (("ssp", {"mode": SSP, "window": 3}, 3), ("ssp of 0
              f"job-set with {mode}: the window is shown")
 for window, error, says in ((65536, errno.ERANGE, "0..65535"), (NO_WINDOW, errno.EINVAL, "ssp needs w")):
     Tap.refused(lambda w=window: f.do("job-set", job(id=200, policy={"mode": SSP, "window": w})), error, says, "policy",
-                f"job-set, a window of {window}: is refused with the range")
+                f"job-set, a window of {window}: is refused with the reason")
 f.do("job-set", job(id=200, policy={"mode": GROUPED, "groups": 4}))
 Tap.same(f.do("job-get", job(id=200))["policy"], policy(GROUPED, groups=4),
          "job-set with grouped: the number of groups is shown")

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The XDP programs without their agent: they load, they attach, other people's frames
-# pass; the variant that calls saina.ko holds it.
+# The XDP programs without their agent: they load and attach, foreign frames pass, and the
+# variant that calls saina.ko holds a reference to it.
 #
 #     namespace:  p0 [XDP] 192.0.2.1 ==== p1 (namespace of its own) 192.0.2.2
 
 # shellcheck disable=SC2317 # ok() calls them
 here=$(dirname "$(readlink -f "$0")")
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
-# Mounts and a network that end with this script.
+# Mount and network namespaces of its own, which end with this script.
 [ "${1-}" = --inside ] || exec unshare -m -n --propagation private "$0" --inside
 mount -t bpf bpf /sys/fs/bpf || { echo "Bail out! no bpf file system"; exit 1; }
 
@@ -26,7 +26,7 @@ ok() { # DESCRIPTION COMMAND...
 	fi
 }
 
-other() { # COMMAND...: where p1 is
+other() { # COMMAND...: in the namespace of p1
 	nsenter -t "$peer" -n "$@"
 }
 
