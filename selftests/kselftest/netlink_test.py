@@ -292,9 +292,9 @@ for what, body in (("attribute longer than the message", good + struct.pack("=HH
         Tap.ok(False, f"job-new, {what}: is refused")
     except Refused as r:
         Tap.ok(r.errno == errno.EINVAL and r.text, f"job-new, {what}: is refused", r)
-for cmd in (0, 5, 6, 20, 99):
+for cmd in (0, 5, 6, Spec.cmd["event"], 99):
     try:
-        f.raw(f.id, struct.pack("=BBH", cmd if cmd != 20 else Spec.cmd["event"], 1, 0), ACK)
+        f.raw(f.id, struct.pack("=BBH", cmd, 1, 0), ACK)
         Tap.ok(False, f"command {cmd} is refused")
     except Refused as r:
         Tap.same(r.errno, errno.EOPNOTSUPP, f"command {cmd} is refused")
@@ -474,7 +474,7 @@ g.close()
 g = Family()
 g.send(g.id, struct.pack("=BBH", Spec.cmd["worker-get"], 1, 0), REQUEST | 0x300)
 g.close()
-Tap.ok(True, "a socket may be closed in the middle of its dump")
+Tap.same(len(f.dump("worker-get")[0]), 4096, "after a socket was closed in the middle of its dump, the next dump is complete")
 for j in range(64):
     f.do("job-del", job(id=j))
 sh("ip link del sv0")
