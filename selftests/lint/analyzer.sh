@@ -19,7 +19,7 @@ trap 'rm -rf "$tmp"' EXIT
 
 mapfile -t objects < <(cd "$normal" && find obj/userland obj/tools obj/kmod/core -name '*.o' | sort)
 check "analyzer: sources are found (${#objects[@]})" [ ${#objects[@]} -gt 50 ] || bail "nothing to look at: make all"
-# Only what is still a source: objects of files that were moved are still there.
+# Only objects that still have a source: those of files that were moved are left in the build.
 for o in "${objects[@]}"; do
 	f=${o#obj/}
 	[ ! -e "${f%.o}.c" ] || echo "$tmp/b/$o"

@@ -29,7 +29,7 @@ from tap import Tap  # noqa: E402  # pylint: disable=wrong-import-position
 
 LINES, COLUMNS = 100, 100
 
-# What is not written: what is written instead.
+# Words that documents do not use, and what they say instead.
 WORDS = {
     r"told|TOLD": "ASK_REPLY, or says, gets a message",
     r"bells?|BELLs?": "DOORBELL",
@@ -104,7 +104,7 @@ def private(path, text):
 
 
 def remarks(path, text):
-    """What docutils says of a document."""
+    """The remarks of docutils on a document."""
     said = []
 
     class Stream:
@@ -151,7 +151,7 @@ def missing_bpf(text, files):
 
 
 def self_test():
-    """The checks find what they are for."""
+    """The checks find planted faults, and nothing else."""
     long = "word " * 25
     point(len(wide("x.rst", f"{long}\n\n::\n\n    {long}\n\n===  ===\n{long}\n===  ===\n\n{long}\n")) == 2,
           "docs: a wide line is found in prose, not in literal blocks and tables")

@@ -48,7 +48,7 @@ check "kernel-doc -v: no remark" [ ! -s "$tmp/doc" ] || diag "$(cat "$tmp/doc")"
 xargs perl "$newer/scripts/kernel-doc" -Wall -none <"$tmp/files" >"$tmp/doc" 2>&1
 check "kernel-doc -Wall: no remark" [ ! -s "$tmp/doc" ] || diag "$(cat "$tmp/doc")"
 
-# Both see what is wrong with a file that is.
+# All three find planted faults.
 printf '%s\n' '// SPDX-License-Identifier: GPL-2.0' '/**' ' * f() - does nothing' ' */' \
 	'int f(int x)' '{' '    if(x) return 1;' '}' >"$tmp/bad.c"
 perl "$tree/scripts/checkpatch.pl" --strict --no-tree --file --terse --show-types "$tmp/bad.c" 2>&1 | grep -q ERROR

@@ -10,7 +10,7 @@ folders, either; except in LOOSE, a header and its source count as one file.
 Includes and imports are read from the sources; calls are the undefined and defined
 symbols of the object files, those of saina.ko as built for one kernel.  TAP.
 
-  layers_test.py [-a]     -a: print the arrows there are instead
+  layers_test.py [-a]     -a: print which room uses which, instead of testing
 """
 
 import collections
@@ -111,7 +111,7 @@ def calls(paths):
                 defined[s].add(of[obj])
         for obj, (_, needed) in found.items():
             for s in needed:
-                # Several programs have a function of that name, main() and usage() say.
+                # Not if several programs have a function of that name, such as main() or usage().
                 if len(defined[s]) == 1:
                     yield of[obj], next(iter(defined[s])), s
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Each mutant of the BPF programs (selftests/datapath/mutants.sh) is an edit that applies:
-# the sources change, and nobody runs the mutants with each check.
+# Each mutant of the BPF programs (selftests/datapath/mutants.sh) is an edit that applies.
+# Sources change, and the mutants themselves are not run in CI.
 
 set -u
 cd "$(dirname "$0")/../.." || exit 1
