@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The kernel's control plane and the agent: jobs are configured in saina.ko by
-# `saina` over netlink, sainad serves them, is killed, comes back.
+# `saina` over netlink; sainad serves them, is killed and starts again.
+#
+#     switch: saina.ko, sainad, br0 --- w0, w1, w2
 #
 # In the test VM (selftests/in-vm); TAP.
 #

@@ -13,7 +13,7 @@ kernel=$1
 B=${SAINA_BUILD:-$top/build}
 dir=$B/module/$kernel
 mkdir -p "$dir"
-# Several tests may want it at once.
+# Several tests may build it at once.
 exec 9>"$dir.lock"
 flock 9
 

@@ -3,8 +3,8 @@
 #
 # make check-debug: the tests of saina.ko in the kernel named debug, which has
 # KASAN, lockdep, kmemleak and more (tools/vm/debug.config).  First it shows that
-# each of them is awake: the module in faults/ commits a fault for each, and the VM
-# must fail.  TAP; ends in one plain line.
+# each of them works: the module in faults/ commits a fault for each, and the VM
+# must fail.  TAP; the last line is a summary.
 #
 #	selftests/module/debug.sh [PATTERN]	only steps whose name holds PATTERN
 #
@@ -41,7 +41,7 @@ wanted() { # NAME
 	[[ $1 == *$pattern* ]]
 }
 
-# fault NAME ERE: its report is in the log, and is of a kind that fails a VM.
+# fault NAME ERE: a report that matches is in the kernel log, and is of a kind that fails a VM.
 fault() {
 	local line
 	line=$(grep -aE "$2" "$tmp/vm/dmesg.log" | head -n 1)
@@ -49,8 +49,8 @@ fault() {
 	point $? "debug kernel: a fault of the kind \"$1\" is reported"
 }
 
-# All of them in one VM, which takes a minute to start; lockdep, which its first
-# report turns off, before the rest.
+# All faults in one VM, which takes a minute to start.  Those for lockdep come before the
+# rest: its first report turns it off.
 faults() {
 	local rc
 	wanted faults || return
@@ -71,7 +71,7 @@ faults() {
 	fault "leak" 'kmemleak: [0-9]+ new suspected'
 }
 
-# step NAME LIMIT COMMAND...: in a VM; good, and so is the kernel.
+# step NAME LIMIT COMMAND...: runs a test in a VM; its points, and no report of the kernel.
 step() {
 	local name=$1 rc start=$SECONDS
 	wanted "$name" || return

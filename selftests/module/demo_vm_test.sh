@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # make demo-vm in small: the three runs in a VM with saina.ko and Open vSwitch's
-# kernel datapath end as they do without; Ctrl-C leaves no VM behind.
+# kernel datapath end as they do without a VM; Ctrl-C leaves no VM behind.
 #
 #	selftests/module/demo_vm_test.sh [KERNEL]
 #
@@ -38,7 +38,7 @@ in_group() { # PROCESS-GROUP: who is left of it
 # 1. Ctrl-C: a terminal sends it to all processes
 setsid env --default-signal=INT "$top/tools/demo-vm" --kernel "$kernel" --out "$tmp/out" >"$tmp/log" 2>&1 &
 pid=$!
-# The VM is up: for a minute, from here on, what it does is set up.
+# The VM is up, or the run has ended.  The first minute in the VM is set-up.
 vm_up() {
 	[ -e "$tmp/out/up" ] || ! kill -0 "$pid" 2>/dev/null
 }

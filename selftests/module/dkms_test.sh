@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The module as DKMS builds it, for both kernels, in trees of its own.  On 6.1 that
-# gives a module without BTF; what that can do is in reload_test.sh.
+# The module as DKMS builds it, for both kernels, in source and build trees of this test.  On 6.1
+# that gives a module without BTF: reload_test.sh tests what works with such a module.
 #
 #	selftests/module/dkms_test.sh
 

@@ -3,7 +3,7 @@
 #
 # In a VM whose kernel can fail allocations (tools/saina-vm -k debug): random
 # messages while one allocation in twenty of the processes that send them fails.
-# What is half made must be undone.  TAP.
+# Requests that fail half-way must be undone.  TAP.
 #
 #	failmem.sh MESSAGES
 
@@ -23,7 +23,7 @@ echo Y >$fail/task-filter
 echo 0 >$fail/verbose
 echo $many >$fail/times
 echo 5 >$fail/probability
-# Marked once they run: exec would fail, too.
+# The senders are marked after they have started: exec() would fail, too.
 "$B/selftests/netlink_fuzz" -m -n "$messages" -p 2 -s "${SEED:-1}" &
 fuzz=$!
 for ((i = 0; i < 100; i++)); do

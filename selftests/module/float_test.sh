@@ -7,6 +7,8 @@
 #
 #	float_test.sh [losses]	only losses
 #
+#     switch: saina.ko, sainad, br0 (Linux bridge) --- w0, w1, w2
+#
 # In the test VM (selftests/in-vm); TAP.
 #
 # 1. "losses": only losses
@@ -14,9 +16,9 @@
 # 3. Three: exact where nothing is rounded, else as near as roundings allow
 # 4. Losses
 # 5. A straggler: late results, residuals
-# 6. SFCD: every sign turns in every round
+# 6. SFCD: every sign flips in every round
 # 7. Workers that do not fit
-# 8. Long frames: in pieces from a page on, their results sent on by the agent
+# 8. Long frames: in pieces from a page on, their results leave by tc
 # 9. Without saina.ko
 
 here=$(dirname "$(readlink -f "$0")")
@@ -38,13 +40,14 @@ train() {
 	check "$name: all workers have the same results, bit for bit" same_results "${tags[@]}"
 }
 
-# sums NAME ROUNDS BOUNDED: of worker 0; BOUNDED: known but for the order of addition
+# sums NAME ROUNDS BOUNDED: of the segments of worker 0, all but BOUNDED are known to the bit; the
+# sums of those depend on the order of addition
 sums() {
 	equal "$1: segments whose sum is known to the bit: all but $3" "$(($2 * segments)) $3 0" \
 		"$(summary 0 exact bounded unverified)"
 }
 
-# straggle TYPE [saina job add's words]: the sums are those of the other two
+# straggle TYPE [saina job add's words]: each sum has the gradients of two workers; the third is late
 straggle() {
 	local name=late-$1${3+-$3}
 	job "$name" workers 3 elements "$elements" type "$1" policy fastest:k=2 "${@:2}"
@@ -74,7 +77,7 @@ lossy() {
 }
 
 # 1. "losses": only losses
-# Jumbo results leave by tc with either.
+# Jumbo results leave by tc with either hook.
 hook=${SAINA_TEST_HOOK:-xdp}
 check "saina.ko is loaded" insmod "$module"
 echo "# seed $SEED"
@@ -126,7 +129,7 @@ for type in float32 bfloat16; do
 	straggle $type
 done
 
-# 6. SFCD: every sign turns in every round
+# 6. SFCD: every sign flips in every round
 job sfcd workers 2 elements 2003 type float32 policy sfcd:k0=1,sth=0.5,cth=2,stride=1
 start_all sfcd 24 2 --elements 2003 --signs flip --think-us 50000
 check "float32, SFCD: all sums are right" wait_all 60
@@ -144,7 +147,7 @@ matches "doctor: says that the MTU of the ports is too small for the job" "messa
 	"$(in_switch "$B/saina" doctor host config "/run/saina-lab/$LAB/sainad.conf")"
 lab_down
 
-# 8. Long frames: in pieces from a page on, their results sent on by the agent
+# 8. Long frames: in pieces from a page on, their results leave by tc
 lab_up --workers 3 --bridge linux --mtu 9000 --hook "$hook"
 equal "mtu 9000: all ports have the hook $hook" "$hook $hook $hook" \
 	"$(saina_jq port show '[.[].hook]|join(" ")')"

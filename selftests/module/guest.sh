@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE=1 SAINA_CONTROL=kernel
 # shellcheck source=../tap.sh
 . "$here/../tap.sh"
 
-# module_out: rmmod, as soon as nobody uses it.
+# module_out: unloads saina.ko, as soon as nothing uses it.
 module_out() {
 	slowwait 10 rmmod saina
 }
@@ -47,14 +47,14 @@ run netlink_storm "$B/selftests/netlink_storm"
 run netlink_fuzz "$B/selftests/netlink_fuzz" -n "$messages" -p 4 -s "${SEED:-1}"
 "$B/saina" -j job show >/dev/null && "$B/saina" -j worker show >/dev/null
 point $? "after fuzzing, jobs and workers can still be listed"
-# While the module is there, a report can name its functions.
+# Before rmmod, so that a report can name the module's functions.
 [ ! -w /sys/kernel/debug/kmemleak ] || run leakscan "$here/leakscan.sh"
 check "saina.ko is unloaded with the jobs that fuzzing has left" module_out
 output=$("$B/saina" job show 2>&1)
 [[ $? = 1 && $output == *"saina.ko is not loaded"* ]]
 point $? "without saina.ko the tool fails and says that it is not loaded" || diag "$output"
 
-# The module comes and goes under configuration traffic.
+# The module is loaded and unloaded under configuration traffic.
 "$B/selftests/netlink_fuzz" -r -n 1000000000 -p 2 >/dev/null &
 storm=$!
 bad=0

@@ -44,7 +44,7 @@ cp -r "$top/kmod" "$linux/drivers/net/saina"
 cp -r "$top"/uapi/* "$linux/include/uapi/"
 cp "$top/Documentation/netlink/specs/saina.yaml" "$linux/Documentation/netlink/specs/"
 cp -r "$top/selftests/kselftest" "$kself/net/saina"
-# What must not pass: a test that fails, one that says so only in its lines.
+# A planted test that fails: the runner must report it.
 printf '#!/bin/sh\necho not ok 1 - planted; echo 1..1; exit 1\n' >"$kself/net/saina/planted_test.sh"
 chmod 755 "$kself/net/saina/planted_test.sh"
 sed -i 's/^TEST_PROGS := /&planted_test.sh /' "$kself/net/saina/Makefile"
@@ -77,7 +77,7 @@ output_has "$tmp/with" 'TAP version 13' "the runner gives a TAP stream"
 for t in netlink_test.py bad_input_test.py xdp_test.sh; do
 	output_has "$tmp/with" "ok [0-9]+ selftests: net/saina: $t" "$t passes with saina.ko"
 done
-output_has "$tmp/with" 'not ok [0-9]+ selftests: net/saina: planted_test.sh # exit=1' "a planted test that fails, fails"
+output_has "$tmp/with" 'not ok [0-9]+ selftests: net/saina: planted_test.sh # exit=1' "a planted test that fails is reported as failed"
 output_has "$tmp/with" '# ok [0-9]+ - saina_xdp_kmod: holds saina.ko' "xdp_test.sh has used the variant of saina.ko"
 in_vm "$tmp/without" "$tmp/inst/run_kselftest.sh -t net/saina:netlink_test.py -t net/saina:xdp_test.sh"
 output_has "$tmp/without" 'ok [0-9]+ selftests: net/saina: netlink_test.py # SKIP' "netlink_test.py is skipped without saina.ko"

@@ -14,8 +14,8 @@ status=0
 [ $# = 0 ] || "$@"
 status=$?
 
-# It reports what had no reference in a scan and was not touched since the one
-# before, and nothing younger than 5 s.
+# kmemleak reports memory without a reference that was not changed since the scan before,
+# and none younger than 5 s.
 echo scan >"$control"
 sleep 6
 echo scan >"$control"
@@ -28,6 +28,6 @@ if [ -n "$found" ]; then
 elif [ $# = 0 ]; then
 	echo "ok - kmemleak: no memory without a reference is left"
 fi
-# A command has announced its own.
+# A command has printed a plan of its own.
 [ $# != 0 ] || echo 1..1
 exit $status

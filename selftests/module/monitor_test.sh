@@ -4,6 +4,8 @@
 # What saina monitor prints where the kernel has the jobs: a scripted sequence of
 # changes, deaths and joins with real workers.
 #
+#     switch: saina.ko, sainad, two saina monitor, br0 (Linux bridge) --- w0, w1, w2
+#
 # In the test VM (selftests/in-vm); TAP.
 #
 # 1. Limits
@@ -20,9 +22,9 @@ SAINA_TEST_PLANE=kernel
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"
 
-# What has one order, whatever the machine's speed: states of the job and policies of
-# its one; who joined, died, left of each worker.  As the expected JSON.
-events_of() { # JQ SELECT, JQ OBJECT
+# events_of SELECT OBJECT (both for jq): events whose order does not depend on the machine's
+# speed: the states and the policies of one job; joins, deaths and leaves of one worker.
+events_of() {
 	jq -c "select($1)|$2" "$WORK/events"
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# selftests/net/nomem.sh in the test VM, with the module that makes memory short.
+# selftests/net/nomem.sh in the test VM, with nomem.ko, which makes allocations fail.
 #
 #	nomem_test.sh KERNEL SECONDS
 

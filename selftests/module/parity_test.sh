@@ -5,6 +5,8 @@
 # saina.ko, the module with sainad beside it.  And a job for which there is no
 # memory is refused alike.
 #
+#     switch: sainad, later with saina.ko, br0 (Linux bridge) --- w0, w1
+#
 # In the test VM (selftests/in-vm); TAP.
 #
 # 1. sainad has the jobs
@@ -24,15 +26,15 @@ saina() {
 	SAINA_CONTROL=$backend SAINA_CTL_SOCKET=$AGENT_SOCKET "$B/saina" -n "saina-$LAB-sw" "$@"
 }
 
-# Names of all that is in there, elements of arrays being alike.  Never nothing: a
-# command that fails under both control planes must not be the same output.
+# The names in the command's JSON; all elements of an array count as one.  Never empty: a
+# command that fails under both control planes must not count as the same output.
 shape_of() { # COMMAND...
 	local shape
 	shape=$(saina_jq "$@" '[paths|map(if type == "number" then "-" else . end)|join(".")]|unique|join(" ")')
 	echo "${shape:-saina $* has no output}"
 }
 
-# What does not depend on when it is asked.
+# Values that do not depend on the moment.
 values_of() {
 	saina_jq job show same '.[0]|[.id,.name,.state,.k,.workers,.active,.policy,.policy_pending,.policy_active,
 		.policy_active_seq,.elements,.type,.payload,.segments,.pool,.ring,.exponent,.memory,
@@ -42,7 +44,7 @@ values_of() {
 	saina_jq limits show '.[0]|[.jobs_used,.jobs,.memory_used,.memory,.memory_job]|@json'
 }
 
-# Slots open and are completed all the time: the shape of one that somebody is missing in.
+# Slots open and are completed all the time: takes the shape of one in which a worker is missing.
 slots_seen() {
 	shape_of slot show same >"$WORK/slots"
 	grep -q missing "$WORK/slots"
@@ -167,7 +169,6 @@ matches "kernel: a job that is too large for the memory is refused" '(Cannot all
 equal "kernel: a job that is too large for the memory is not made" 0 "$(saina_jq job show '[.[]|select(.name == "huge")]|length')"
 
 # 3. A job that is too large is added while no agent runs
-# Somebody adds it in the kernel while no agent runs; then one comes.
 check "no data path: the agent is stopped" lab agent stop
 check "no data path: without an agent a job that is too large can be added to the kernel" saina job add huge workers 2 elements 250000000
 check "no data path: an agent starts" lab agent start

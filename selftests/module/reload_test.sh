@@ -4,6 +4,8 @@
 # saina.ko is loaded before, under and after sainad, which chooses its control plane
 # once, at start; what saina and saina doctor say of it.
 #
+#     switch: sainad, before and after saina.ko is loaded, br0 (Linux bridge) --- w0, w1
+#
 # In the test VM (selftests/in-vm); TAP.
 #
 # 1. The module is loaded under sainad
@@ -19,9 +21,8 @@ export SAINA_TEST_PLANE=agent SAINA_LAB_DATAPATH=netdev
 
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"
-backend=$AGENT_SOCKET	# whom the tool asks: this, or "kernel"
-
-run=()			# ... and inside of what it runs
+backend=$AGENT_SOCKET	# what the tool asks: the agent at this socket, or "kernel"
+run=()			# a command that runs the tool, such as installed()
 
 saina() {
 	SAINA_CONTROL=$backend SAINA_CTL_SOCKET=$AGENT_SOCKET "${run[@]}" "$B/saina" -n "saina-$LAB-sw" "$@"
@@ -46,7 +47,7 @@ installed() {
 		cp "$1" "/lib/modules/$2/saina.ko" && shift 2 && exec "$@"' sh "$@"
 }
 
-# A module built for another kernel, and for which.
+# Prints a module that is built for another kernel, and that kernel's release.
 other_module() {
 	local ko release
 	for ko in "$B"/module/*/saina.ko; do
@@ -58,7 +59,7 @@ other_module() {
 	echo "$ko $release"
 }
 
-# left_over JOB ID: a job in the kernel, and its worker alive, as of an agent that died
+# left_over JOB ID: makes a job with a live worker in the kernel, as an agent that died leaves it
 left_over() {
 	in_switch /usr/bin/python3 - "$here/../kselftest" "$@" <<-'EOF'
 		import socket, sys
@@ -74,7 +75,7 @@ left_over() {
 	EOF
 }
 
-# What was asked of a job: not its numbers of generations and policies.
+# The attributes with which a job was made, without its generation and its policy number.
 asked_of() { # JOB
 	saina_jq job show "$1" '.[0]|[.id,.name,.workers,.elements,.type,.payload,.pool,.ring,.exponent,
 		.policy,.token,.heartbeat_ms,.dead_ms]|@json'
@@ -88,7 +89,7 @@ unplug() {
 	lab port del 0 && lab port del 1 && slowwait 20 ports_are
 }
 
-# As people run it: it finds out by itself whom to ask.
+# The tool as users run it: it finds out by itself whether to ask the agent or the kernel.
 any_saina() {
 	mkdir -p /run/saina
 	ln -sfn "$AGENT_SOCKET" /run/saina/control

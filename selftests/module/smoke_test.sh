@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Whether a kernel takes it all: both variants of the XDP and of the tc program train on a
-# Linux bridge, those of saina.ko with integers and with floats.
+# A kernel takes everything: workers train with both variants of the XDP and of the tc program
+# on a Linux bridge, with those of saina.ko for integers and for floats.
+#
+#     switch: sainad, in the second half with saina.ko, br0 (Linux bridge) --- w0, w1
 #
 # In the test VM (selftests/in-vm); TAP.
 

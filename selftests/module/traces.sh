@@ -3,7 +3,8 @@
 #
 # The random traces of selftests/datapath with the jobs in saina.ko and the programs that
 # ask it, by both hooks: PACKETS each for policies with rounds and for policies with steps, in
-# episodes of EPISODE packets.  Every tenth episode has most of its policies of the same kind.
+# episodes of EPISODE packets.  With rounds most policies of an episode are of one kind, and the
+# kinds take turns.
 #
 #	traces.sh PACKETS EPISODE [NAME...]	only those of these names
 #

@@ -4,8 +4,8 @@
 
 tools/net/ynl/cli.py of Debian's kernel sources ($SAINA_KERNEL_TOOLS), unmodified, with
 Documentation/netlink/specs/saina.yaml, validated against the kernel's schema.  In the test
-VM, as root; TAP.  The program is run in this process, so that the spec, which takes its
-time to read, is read once.
+VM, as root; TAP.  cli.py runs in this process, so that the spec, which takes long to parse,
+is parsed once.
 """
 import contextlib
 import copy
@@ -58,7 +58,7 @@ def cli(*args, schema=False):
 
 
 def said(*args, **more):
-    """What it said as JSON, one value a line."""
+    """(exit status, what cli.py printed: the JSON values of its lines, or text that is no JSON)"""
     status, text = cli(*args, **more)
     try:
         return status, [json.loads(line) for line in text.splitlines()]
@@ -168,7 +168,7 @@ refused("a job without a name", asks("job-new", {"elements": 1, "workers": 1}),
         "Invalid argument", "'msg': 'name: a job needs one'", "'miss-type': 'name'")
 refused("k above the workers", asks("job-set", {"name": "b", "policy": {"mode": "fastest", "k": 2}}),
         "must be 1..1, the workers of the job", "'bad-attr': '.policy'")
-refused("a flag that is none", asks("subscribe", {"groups": ["config"]}), "join the multicast groups")
+refused("subscribe", asks("subscribe", {"groups": ["config"]}), "join the multicast groups")
 refused("a job that is not there", asks("job-del", {"name": "z"}),
         "No such file or directory", "there is no job 'z'", "'bad-attr': '.name'")
 refused("a name that is too long", asks("job-get", {"name": "n" * 40}), "Invalid argument", "'bad-attr': '.name'")

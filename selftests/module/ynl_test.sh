@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What is made of the YNL spec is current, and no other spec than this: the kernel's own
-# ynl-gen-c.py (Debian's linux-source-6.12, which is fetched), which validates the spec
-# against the kernel's schema, and attrs-gen.  TAP.
+# The files that are generated from the YNL spec are current.  The generators are attrs-gen and the
+# kernel's own ynl-gen-c.py (of Debian's linux-source-6.12, which is downloaded), which validates
+# the spec against the kernel's schema.  TAP.
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
