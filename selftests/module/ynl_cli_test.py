@@ -179,6 +179,5 @@ for op in ("port-get", "slot-get", "stats-get"):
 Tap.same(do("worker-del", {"job-id": 0, "id": 0}), None, "worker-del is taken")
 Tap.same([do("job-del", {"name": n}) for n in "ab"], [None, None], "job-del is taken")
 Tap.same(dump("job-get"), [], "no job is left")
-subprocess.run(["rmmod", "saina"], check=True)
-Tap.ok(True, "nothing holds saina.ko")
+Tap.same(subprocess.run(["rmmod", "saina"], check=False).returncode, 0, "nothing holds saina.ko")
 Tap.done()
