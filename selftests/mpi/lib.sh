@@ -39,7 +39,7 @@ through() {
 	mpi "$ranks" LD_PRELOAD="$SHIM" SAINA_MPI_VERBOSE=1 SAINA_AGGREGATOR="$AGG" "$@"
 }
 
-# How many all-reduces went through the aggregator, of what mpirun said.
+# taken TEXT: how many all-reduces went through the aggregator, as this output of mpirun says
 taken() {
 	sed -nE 's/.*libsaina-mpi: ([0-9]+) all-reduces .* went through the aggregator.*/\1/p' <<<"$1"
 }

@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # An MPI program that knows nothing of SAINA: its sums are right, and go through the aggregator
-# where all ranks can.
+# where all ranks can.  The lab is that of lib.sh, with three ranks.
+#
+#	mpi.sh [quick]		quick: only the cases that matter most
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 SUMS=$B/selftests/mpi-sums
-# "quick": what is most worth knowing.
 quick=${1-}
 N=3
-# What jobs and ranks are refused for here is in the agent's log.
+# Refusals that the test causes are in the agent's log.
 expected_log='refused|is dead|no job|joined'
 
 # right TEXT RANKS: every rank says that all its sums are right
@@ -24,7 +25,8 @@ job mpi elements 40000 workers $N
 [ "$quick" = quick ] || output=$(mpi $N -- "$SUMS" rounds 1)
 [ "$quick" = quick ] || check "mpi: without the shim every sum is right" right "$output" $N || diag "$(tail -n 12 <<<"$output")"
 
-# int, in place, two communicators of all and one sum beside a message: five of each round.
+# Five sums of each round go through the aggregator: of int, in place, in two communicators of all
+# ranks, and one beside a message.
 output=$(through $N SAINA_JOB=mpi -- "$SUMS" rounds 3)
 check "mpi: every sum is right at every rank" right "$output" $N || diag "$(tail -n 12 <<<"$output")"
 equal "mpi: sums of int of all ranks go through the aggregator" 15 "$(taken "$output")"
@@ -46,7 +48,7 @@ falls_back() {
 	local what=$1 sentence=$2
 	shift 2
 	output=$(through $N "$@" -- "$SUMS" rounds 1)
-	matches "fall back: $what: it is said" "$sentence" "$output"
+	matches "fall back: $what: the reason is given" "$sentence" "$output"
 	matches "fall back: $what: all go through MPI" "all all-reduces .*go through MPI" "$output"
 	check "fall back: $what: every sum is right" right "$output" $N || diag "$(tail -n 12 <<<"$output")"
 }
@@ -56,7 +58,7 @@ falls_back "no aggregator" "SAINA_AGGREGATOR is not set" SAINA_AGGREGATOR=
 job two elements 40000 workers 2
 falls_back "a job of another size" "job [0-9]+ has 2 workers, there are 3" SAINA_JOB=two
 falls_back "a variable that makes no sense" "SAINA_MPI_MIN=much" SAINA_JOB=mpi SAINA_MPI_MIN=much
-# One rank's token is wrong: the others have joined, and wait until it would have.
+# One rank's token is wrong: the others have joined, and wait for as long as a rank may take to join.
 job locked elements 40000 workers $N token key
 cat >"$WORK/one-wrong" <<SH
 #!/bin/sh
@@ -74,7 +76,7 @@ fi
 # A policy that does not wait for all: each sum that lacks a rank is made by MPI.
 job fast elements 40000 workers $N policy fastest:k=2
 output=$(through $N SAINA_JOB=fast -- "$SUMS" rounds 3)
-matches "partial: that a sum lacks ranks is said" "lacks some of the ranks" "$output"
+matches "partial: a rank says that a sum lacks some of the ranks" "lacks some of the ranks" "$output"
 check "partial: every sum is right all the same" right "$output" $N || diag "$(tail -n 12 <<<"$output")"
 if [ "$quick" != quick ]; then
 matches "partial: with SAINA_MPI_PARTIAL such sums are the program's" "the sum is wrong" \

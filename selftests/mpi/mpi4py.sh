@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The all-reduce part of mpi4py's own tests, unchanged, with every sum of all ranks that can
-# going through the aggregator, however short it is.
+# The all-reduce part of mpi4py's own tests, unchanged.  Each sum of all ranks goes through the
+# aggregator, however short it is, if its type allows that.  The lab is that of lib.sh, with three
+# ranks.
 
 tests=$("$(dirname "$0")/../../tools/get-mpi4py" 2>&1) || {
 	echo "1..0 # SKIP $(tail -n 1 <<<"$tests")"
@@ -12,11 +13,11 @@ tests=$("$(dirname "$0")/../../tools/get-mpi4py" 2>&1) || {
 . "$(dirname "$0")/lib.sh"
 N=3
 
-# suite DESCRIPTION NAME=VALUE...: it passes at every rank, and the aggregator has had a part in it.
+# suite DESCRIPTION NAME=VALUE...: the tests pass at every rank, and some sums went through the aggregator
 suite() {
 	local what=$1 output
 	shift
-	# What ranks write at the same time gets mixed.
+	# A file for each rank: output of ranks that write at the same time gets mixed.
 	# shellcheck disable=SC2016 # for the rank's shell
 	through $N SAINA_JOB=mpi SAINA_MPI_MIN=0 "$@" -- sh -c 'exec "$@" 2>"$0.$OMPI_COMM_WORLD_RANK"' "$WORK/rank" \
 		/usr/bin/python3 -B -m unittest -k llreduce test_cco_buf test_cco_nb_buf test_cco_obj test_msgzero test_op
