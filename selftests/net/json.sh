@@ -1,21 +1,21 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Reads JSON without starting a process: jq takes longer to start in the test VM than
-# anything else (0.6 s).  For what is asked once, there is saina_jq() with jq.  It understands
-# what our tools and workers print: flat objects, no name within a text.
+# Reads JSON without starting a process: jq takes 0.6 s to start in the test VM.  Where that does
+# not matter there is saina_jq().  These functions read what SAINA's tools and workers print: flat
+# objects, no name within a string.
 #
 # A name that is not there prints nothing and returns 1, so that a comparison with the
 # result fails: a test that asks for a misspelled counter must not read 0.
 
-# json_value NAME TEXT: the first of that name in TEXT, a number or a text
+# json_value NAME TEXT: the first value of that name in TEXT, a number or a string
 json_value() {
 	local re="\"$1\": ?(\"([^\"]*)\"|([^],}]*))"
 	[[ $2 =~ $re ]] || return 1
 	echo "${BASH_REMATCH[2]}${BASH_REMATCH[3]}"
 }
 
-# json_count NAME TEXT [NUMBER]: how many there are of that name (and value)
+# json_count NAME TEXT [NUMBER]: how many values of that name there are, or how many are NUMBER
 json_count() {
 	local re="\"$1\": ?(${3-[0-9]+})[],}]" rest=$2 n=0
 	while [[ $rest =~ $re ]]; do
@@ -25,7 +25,7 @@ json_count() {
 	echo $n
 }
 
-# json_sum NAME TEXT: of all of that name
+# json_sum NAME TEXT: the sum of all values of that name
 json_sum() {
 	local re="\"$1\": ?([0-9]+)" rest=$2 sum=
 	while [[ $rest =~ $re ]]; do
@@ -44,7 +44,7 @@ json_length() {
 	echo ${#all[@]}
 }
 
-# --- what workers wrote: a JSON object per round -----------------------------------
+# --- logs of workers: a JSON object for each round -----------------------------------
 
 # For awk: value(NAME) of the line.
 # shellcheck disable=SC2016
@@ -56,7 +56,7 @@ json_awk='function value(name,  v) {
 	return v
 }'
 
-# field TAG NAME: that field of every round, one a line
+# field TAG NAME: that field of every round in the log TAG, one a line
 field() {
 	awk -v name="$2" "$json_awk"' { print value(name) }' "$WORK/$1.log"
 }
@@ -79,7 +79,7 @@ log_at_least() { # ROUND [TAG]
 	[ "$(log_round "${2:-0}")" -ge "$1" ]
 }
 
-minmax() { # TAG FIELD_MIN FIELD_MAX
+minmax() { # TAG FIELD_MIN FIELD_MAX: the least of one field and the largest of the other, of all rounds
 	awk -v a="$2" -v b="$3" "$json_awk"' {
 		x = value(a); y = value(b)
 		if (x == "" || y == "") { NR = 0; exit }
@@ -88,7 +88,7 @@ minmax() { # TAG FIELD_MIN FIELD_MAX
 	} END { if (NR) print low, high; else { print "null null"; exit 1 } }' "$WORK/$1.log"
 }
 
-total() { # TAG FIELD
+total() { # TAG FIELD: its sum over all rounds
 	awk -v name="$2" "$json_awk"' {
 		v = value(name)
 		if (v == "") { NR = 0; exit }
@@ -96,7 +96,8 @@ total() { # TAG FIELD
 	} END { if (NR) print sum; else exit 1 }' "$WORK/$1.log"
 }
 
-# same_results TAG...: bit for bit, and each has a round that another one saw, too
+# same_results TAG...: the workers have the same results, bit for bit, in each round that several
+# of them have; each has a round in common with another one
 same_results() {
 	local files=("${@/%/.log}")
 	files=("${files[@]/#/$WORK/}")
@@ -120,7 +121,7 @@ same_results() {
 	}' "${files[@]}"
 }
 
-# summary TAG FIELD...: of what it printed at its end
+# summary TAG FIELD...: these fields of what the worker printed at its end
 summary() {
 	local text name all=()
 	text=$(<"$WORK/$1.out")

@@ -8,8 +8,8 @@
 #         p0 |      p1 |      ...           <- XDP
 #     saina-$LAB-w0 eth0   w1 eth0  ...     10.190.0.10, .11, ..: saina-allreduce
 #
-# A test calls lab_up, adds jobs, starts workers and says check/ok/not_ok; what
-# it started ends with it, however it ends.
+# A test calls lab_up, adds jobs, starts workers, calls check/ok/not_ok for its points, and
+# finished at its end; what it started ends with it, however it ends.
 
 set -u
 
@@ -28,7 +28,7 @@ AGENT_SOCKET=/run/saina-lab/$LAB/control
 SHRINK=${SAINA_TEST_SHRINK:-1}
 # The bridges of tests that use more than one.
 BRIDGES=${SAINA_TEST_BRIDGES:-ovs linux}
-# The hook of the ports.  It decides about the bridge: tc needs a Linux one.
+# The hook of the ports.  The bridge depends on it: tc needs a Linux bridge.
 # "mixed": XDP on every other port, tc on the rest.
 HOOK=${SAINA_TEST_HOOK:-auto}
 export SAINA_LAB_HOOK=$HOOK
@@ -135,7 +135,7 @@ lab_up() {
 	done
 }
 
-# Takes the lab down and looks at what its agent complained of.
+# Takes the lab down; fails for errors and warnings of its agent that expected_log does not match.
 lab_down() {
 	local log=/run/saina-lab/$LAB/sainad.log complaints
 	complaints=$(grep -aE '(error|warn(ing)?)[]:> ]' "$log" 2>/dev/null | grep -avE "$expected_log")
@@ -170,8 +170,8 @@ saina_jq() {
 	saina -j "${@:1:$#-1}" | jq -r "$filter"
 }
 
-# job NAME [saina job add's words]: makes a job.  Tests about death give dead-ms;
-# else it is long, so that a busy machine makes no worker dead.
+# job NAME [saina job add's words]: makes a job.  Tests about death give dead-ms.  The default is
+# long, so that no worker of a busy machine is declared dead.
 job() {
 	local out i dead=15000 words=("$@")
 	for ((i = 1; i < $# - 1; i++)); do
@@ -213,7 +213,7 @@ members() { # JOB: how many workers are waited for
 	json_length active "$(saina -j job show "$1")"
 }
 
-# counter JOB WORKER|all|- NAME: of one worker, of all, or of no job at all.  Nothing
+# counter JOB WORKER|all|- NAME: of one worker, of all, or of no job at all.  Prints nothing
 # for a counter that does not exist.
 counter() {
 	local scope=("$1" "$2")
@@ -260,7 +260,7 @@ mac_of() { # WORKER|switch
 	fi
 }
 
-# raw WORKER KEY=VALUE...: forged frames out of a worker's namespace
+# send_raw WORKER KEY=VALUE...: sends forged frames from a worker's namespace; SWITCH_MAC is set
 send_raw() {
 	local from=$1
 	shift
@@ -269,15 +269,15 @@ send_raw() {
 
 # --- workers ---------------------------------------------------------------
 
-# start_as TAG WORKER NODE JOB ROUNDS [saina-allreduce's options]: in the
-# background, in the namespace of worker NODE.  What it says is in $WORK/TAG.err,
-# a line per round in $WORK/TAG.log.
+# start_as TAG WORKER NODE JOB ROUNDS [saina-allreduce's options]: starts a worker in the
+# background, in the namespace of worker NODE.  Its messages are in $WORK/TAG.err, its summary in
+# $WORK/TAG.out, a line for each round in $WORK/TAG.log.
 start_as() {
 	local tag=$1 id=${job_ids[$4]-}
 	[ -n "$id" ] || id=$(job_field "$4" id)
 	# Emptied, not removed: it may have been given to the worker's user.
 	: >"$WORK/$tag.log"
-	# Not by a function: the number would be that of a shell around it.
+	# Not by a function: $! would be the process id of a shell around it.
 	nsenter --net="/run/netns/saina-$LAB-w$3" -- "${worker_program[@]}" --aggregator "$AGG" --job "$id" \
 		--worker "$2" --rounds "$5" --seed "$SEED" --log "$WORK/$tag.log" --json \
 		--join-timeout-ms $((20000 * SLOW)) "${stop_options[@]}" "${@:6}" \
@@ -299,7 +299,7 @@ start_all() {
 }
 
 # dump_hang WORKER: the state of a worker that does not end, and of its jobs
-dump_hang() { # WORKER
+dump_hang() {
 	local job pid=${worker_pids[$1]}
 	for job in "${!job_ids[@]}"; do
 		saina -j job show "$job" | jq -c . 2>/dev/null
@@ -341,7 +341,8 @@ wait_all() {
 	return $bad
 }
 
-# verify_sums WHAT SECONDS WORKER...: all end, every sum was right, and all have the same results
+# verify_sums WHAT SECONDS WORKER...: two points: all workers end and every sum was right; the
+# named ones have the same results
 verify_sums() {
 	check "$1: all sums are exact" wait_all "$2"
 	check "$1: all workers have the same results" same_results "${@:3}"
@@ -357,7 +358,7 @@ worker_ended() {
 	pid_gone "${worker_pids[$1]}"
 }
 
-# worker_reap WORKER: sets status to that of a worker which ends by itself
+# worker_reap WORKER: waits for a worker that ends by itself; sets status to its exit status
 worker_reap() {
 	wait "${worker_pids[$1]}"
 	status=$?
@@ -374,7 +375,7 @@ stop_workers() {
 	kill -TERM "${worker_pids[@]}" 2>/dev/null
 }
 
-rounds_at_least() { # JOB ROUND: opened
+rounds_at_least() { # JOB ROUND: the job has opened it
 	[ "$(job_field "$1" round)" -ge "$2" ]
 }
 
@@ -402,7 +403,7 @@ policy_is() { # JOB POLICY: in force; its canonical form may say more
 	[[ $now == "$2" || $now == "$2,"* ]]
 }
 
-same_models() { # WORKER...: of --steps; nothing, or what they are
+same_models() { # WORKER...: prints the checksums of their models (--steps) unless all are the same
 	local i crc=""
 	for i in "$@"; do
 		crc+=" $(summary "$i" crc)"
@@ -435,8 +436,8 @@ events() { # JQ
 	jq -r "$1" "$WORK/events"
 }
 
-# From here on: event_seen() does not look at earlier events.  A worker
-# may have been slow, and alive again, before it is killed.
+# event_mark: event_seen() does not look at events before it.  A worker may have been slow,
+# and alive again, before it is killed.
 event_mark() {
 	events_marked=$(wc -l <"$WORK/events")
 }
@@ -453,7 +454,7 @@ worker_state_is() { # JOB WORKER STATE
 	[ "$(json_value state "$(saina -j worker show "$1" "$2")")" = "$3" ]
 }
 
-# Some wait for others too: those whose windows end before the pool does.
+# Some slots also wait for workers whose windows end before the pool does.
 missing_is() { # JOB WORKER: all open slots wait for this worker, some for it alone
 	local all
 	all=$(saina -j slot show "$1")
