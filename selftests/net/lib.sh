@@ -319,9 +319,10 @@ dump_hang() {
 }
 
 # wait_all SECONDS: waits until all workers have ended; succeeds if all ended with
-# status 0, that is if every sum was right.
+# status 0, that is if every sum was right.  Fails if there is no worker.
 wait_all() {
 	local i bad=0 status deadline
+	[ ${#worker_pids[@]} -gt 0 ] || { echo "no worker was started"; return 1; }
 	deadline=$(deadline "$1")
 	for i in "${!worker_pids[@]}"; do
 		if ! wait_until "$deadline" worker_ended "$i"; then
@@ -404,11 +405,12 @@ policy_is() { # JOB POLICY: in force; its canonical form may say more
 }
 
 same_models() { # WORKER...: prints the checksums of their models (--steps) unless all are the same
-	local i crc=""
+	local i one crc=""
 	for i in "$@"; do
-		crc+=" $(summary "$i" crc)"
+		one=$(summary "$i" crc)
+		crc+=" ${one:-none}"
 	done
-	[ "$(xargs -n1 <<<"$crc" | sort -u | wc -l)" = 1 ] || echo "models:$crc"
+	[[ $crc != *none* ]] && [ "$(xargs -n1 <<<"$crc" | sort -u | wc -l)" = 1 ] || echo "models:$crc"
 }
 
 in_force() { # JOB SEQ

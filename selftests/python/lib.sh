@@ -54,9 +54,9 @@ models_are() {
 	return 1
 }
 
-# points PREFIX: what worker 0 found, and what others found wrong.
+# points PREFIX: the points of worker 0, and those of others that are not good.  Fails if there is none.
 points() {
-	local i line
+	local i line n=$tap_n
 	for i in 0 1 2 3; do
 		[ -e "$WORK/$i.py.out" ] || continue
 		while read -r line; do
@@ -67,4 +67,5 @@ points() {
 			esac
 		done <"$WORK/$i.py.out"
 	done
+	[ "$tap_n" -gt "$n" ] || not_ok "$1: the workers have test points"
 }
