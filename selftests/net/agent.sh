@@ -4,7 +4,7 @@
 # The agent goes and comes back under traffic: killed, or stopped with --keep, the
 # XDP programs and the job go on; the next agent takes them over.
 #
-#     w0 .. w3 reduce all the time
+#     w0 .. w3 reduce all the time; p0 .. p3: XDP; sainad is killed, stopped and started
 #
 # 1. Four workers train
 # 2. The agent is killed; the next one takes over
@@ -55,7 +55,7 @@ programs() { # ports of the switch with an XDP program
 	ip -n "saina-$LAB-sw" -j link show | jq -r '.[]|select(.xdp)|.ifname' | xargs
 }
 
-# Rounds in a worker's log follow each other.
+# rounds_without_gap WORKER: each round in its log is the one after the round before.
 rounds_without_gap() {
 	field "$1" round | awk 'NR > 1 && $1 != last + 1 { print "after round " last ": " $1; bad = 1 }
 		{ last = $1 } END { exit bad || !NR }'
@@ -98,7 +98,7 @@ check_taken_over kept bsp
 equal "agents come and go: no slot saw two policies" 0 "$(policy_mix steady)"
 
 # 4. The workers end: every sum was right
-# Workers that SIGTERM ends verify all results first.
+# On SIGTERM workers verify all results before they end.
 stop_workers
 verify_sums "agents come and go" 30 0 1 2 3
 check "agents come and go: no round was lost" rounds_without_gap 0

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Workers whose numbers spoil the results of all are named: by an event, in the agent's log, in job show
-# and worker show, by counters and metrics.
+# Workers whose numbers spoil the results of all are named: by an event, in the agent's log, in job
+# show and worker show, and by counters.
+#
+#     w0: good values --- p0  br0 (Linux bridge)  p1 --- w1: NaN, or values that are much larger
 #
 # 1. A worker that sends NaN
 # 2. A worker whose values are much larger than those of all others
@@ -19,7 +21,7 @@ trouble() {
 	[[ $(agent_saina -j job show "$1" | jq -r '.[0].trouble // ""') =~ $2 ]]
 }
 
-of_worker() { # JOB WORKER: what worker show says of it
+of_worker() { # JOB WORKER: the trouble that worker show prints
 	agent_saina -j worker show "$1" "$2" | jq -r '.[0].trouble // ""'
 }
 
@@ -39,7 +41,7 @@ two_events() {
 lab_up --workers 2 --bridge linux
 events_start
 
-# So short that the workers may be gone before they are looked at.
+# So short that the workers may have ended before job show is asked.
 job nan workers 2 elements 3000 payload 256 policy bsp
 start 0 nan 30 "${SHAPE[@]}" --values large
 start 1 nan 30 "${SHAPE[@]}" --values nan

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Eight workers, all waited for, without faults: every element type,
+# Eight workers, all waited for, without faults: with int32 and with float32,
 # on Open vSwitch and on a Linux bridge, MTU 1500 and 9000, with the largest
 # payload of each MTU.  Every payload size: trace_test and lib_job_test.
+#
+#     w0 .. w7 --- p0 .. p7 --- br0 (Open vSwitch, then a Linux bridge)
 #
 # 1. MTU 1500
 # 2. Workers without privileges, two behind each port
@@ -40,14 +42,14 @@ matches "saina-allreduce: buckets that leave no room for elements are refused" "
 saina job del gaps
 
 # 2. Workers without privileges, two behind each port
-# Workers need no privilege, and may share a port: four behind two, as nobody.
+# Four workers behind two ports, as the user nobody.
 chmod 711 "$WORK"
 mkdir "$WORK/bin"
 cp "$B/saina-allreduce" "$WORK/bin"
 worker_program=(setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs "$WORK/bin/saina-allreduce")
 job shared workers 4 elements 5000 payload 256 policy bsp
 for i in 0 1 2 3; do
-	# the log is theirs to write
+	# That user writes the log.
 	install -o 65534 /dev/null "$WORK/$i.log"
 	start_as $i $i $((i / 2)) shared "$(shrink 20)" --elements 5000
 done

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # `make bench' in its smallest form: every contender reduces, every sum is right, the
-# report is complete, nothing is left behind.  Times are not judged.
+# report is complete, nothing is left behind.  Times are not judged.  tools/bench makes the labs,
+# of two workers on a Linux bridge.
 #
 # 1. A small run
 # 2. GRO is switched on and off
@@ -53,7 +54,6 @@ check "bench: the table has the bars" grep -q 'N = 2: to the payload bound' "$tm
 check "bench: a run that ended leaves nothing behind" [ "$(leftovers)" = "" ]
 
 # 2. GRO is switched on and off
-# The switch of GRO, seen from outside.
 "$top/tools/saina-lab" up "${SAINA_TEST_RUN}benchgro" --workers 2 --bridge linux --no-agent --gro off --owner $$ >/dev/null
 gro_is() {
 	local w
@@ -114,7 +114,7 @@ check "bench: an interrupted run leaves nothing behind" [ "$(leftovers)" = "" ]
 script -qefc "python3 '$top/tools/bench' --workers 2 --sizes 64KiB --seconds 0.9 --out '$tmp/out'" "$tmp/log" >/dev/null 2>&1 &
 running=$!
 while kill -0 "$running" 2>/dev/null; do
-	# The process is found first: one that is found then belongs to this turn or to an earlier one.
+	# The process is looked up before the turn is read, so it belongs to that turn or to an earlier one.
 	rank=$(pgrep -n -f "^[^ ]*bench-openmpi .*/openmpi/socket")
 	if [ "$rank" ] && tail -c 200 "$tmp/log" | tr '\r' '\n' | tail -n 1 | grep -qE 'MPI (default|ring), turn'; then
 		kill -STOP "$rank" 2>/dev/null

@@ -1,8 +1,8 @@
-# shellcheck shell=bash disable=SC2034,SC2154 # its users set report
+# shellcheck shell=bash disable=SC2034,SC2154 # the tests that source it set report
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# For the tests of programs that measure and write a report: a directory $tmp that is removed when
-# the test ends, and names of the test's own.  Sourced instead of lib.sh.
+# For the tests of programs that measure and write a report: a directory $tmp, which is removed when
+# the test ends, and a name for the labs of this test.  Sourced instead of lib.sh.
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -14,10 +14,10 @@ trap 'exit 130' INT TERM HUP
 # shellcheck source=../tap.sh
 . "$top/selftests/tap.sh"
 
-# Names of this test's own, as the labs of others come and go.
+# The labs carry this name, as labs of other tests may exist at the same time.
 export SAINA_TEST_RUN=${SAINA_TEST_RUN:-t$$}
 
-# leftovers: files of labs that tools/bench has made.
+# leftovers: prints files of labs that tools/bench has made and not removed.
 leftovers() {
 	find /run/netns /run/saina-lab -maxdepth 1 -name "*${SAINA_TEST_RUN}bench*" 2>/dev/null
 }

@@ -3,6 +3,8 @@
 #
 # The backend of torch.distributed: four ranks of selftests/python/c10d.py, one case after the other.
 #
+#     rank 0 .. 3: w0 .. w3 --- br0 (Linux bridge)
+#
 #	c10d.sh [CASE...]
 
 # shellcheck source=lib.sh
@@ -16,7 +18,8 @@ export SAINA_TOKEN=s3cret
 
 lab_up --workers 4
 
-# run_case NAME RANKS [saina job add's words]: in a job of its own.  The function NAME_meanwhile is called, if there is one.
+# run_case NAME RANKS [saina job add's words]: runs a case in a new job.  The function NAME_meanwhile
+# is called, if there is one.
 run_case() {
 	local name=$1 n=$2
 	[ -z "$chosen" ] || [[ " $chosen " == *" $name "* ]] || return
@@ -27,7 +30,7 @@ run_case() {
 chosen=$*
 
 policy_later_meanwhile() {
-	check "policy_later: the ranks are at it" slowwait 60 test -e "$WORK/reducing"
+	check "policy_later: the ranks reduce" slowwait 60 test -e "$WORK/reducing"
 	saina policy set policy_later fastest:k=3 >/dev/null || not_ok "policy_later: the policy is set"
 }
 

@@ -30,7 +30,7 @@ captured_from() { # FILE: dumpcap has opened the interface and written its first
 	[ -s "$1" ] && grep -q '^File:' "$1.log"
 }
 
-# capture TAG NODE INTERFACE...: begins one
+# capture TAG NODE INTERFACE...: starts dumpcap on these interfaces of a node
 capture() {
 	local words=() i
 	for i in "${@:3}"; do
@@ -42,8 +42,8 @@ capture() {
 	slowwait 20 captured_from "$WORK/$1.pcapng" || bail "dumpcap does not start: $(cat "$WORK/$1.pcapng.log")"
 }
 
-# A datagram behind all others: the kernel keeps frames for a while, and dumpcap does not ask
-# for them when it ends.
+# Sends a datagram, and succeeds when it is in the capture, and so are all frames before it: the
+# kernel keeps frames for a while, and dumpcap does not fetch them when it ends.
 last_is_here() { # TAG
 	in_worker 0 bash -c 'echo end-of-capture >/dev/udp/10.190.0.1/9'
 	grep -q end-of-capture "$WORK/$1.pcapng"
@@ -66,8 +66,8 @@ captures_end() {
 	captures=()
 }
 
-# complaints TAG: what tshark and the dissector find wrong.  Workers have random ports; datagrams to
-# some of them look like traceroute's to tshark.
+# complaints TAG: prints what tshark and the dissector find wrong.  Workers have random ports:
+# tshark takes datagrams to some of them for traceroute's.
 complaints() {
 	grep -v 'could be dangerous' "$WORK/$1.err"
 	awk -F'\t' '{ gsub(/Possible traceroute: hop #[0-9]+, attempt #[0-9]+,?/, "", $6) } $6 $7 != "" { print $6 " " $7 }' "$WORK/$1.txt"
@@ -91,8 +91,8 @@ at_least() { # N LEAST
 	[ "$1" -ge "$2" ]
 }
 
-# Frames that the capture itself has lost, as dumpcap says when it ends: received/dropped.
-lost() { # TAG
+# lost TAG: frames that the capture has lost, which dumpcap prints when it ends: received/dropped.
+lost() {
 	sed -n "s|^Packets received/dropped on interface .*: [0-9]*/\([0-9]*\) .*|\1|p" "$WORK/$1.pcapng.log" |
 		awk '{ n += $1 } END { print NR ? n : "unknown" }'
 }
@@ -116,7 +116,8 @@ everywhere() { # TAG
 	capture "$1-bridge" sw br0
 }
 
-# Worker 1 comes last with the first messages of each round, which all have in flight while it thinks.
+# Worker 1 is the last to send the first messages of each round: it thinks, while the others have
+# them in flight.
 train() { # JOB TEXT
 	job "$1" workers 3 elements 20000 payload 352 policy bsp
 	start 0 "$1" $ROUNDS --elements 20000

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# `saina policy control': k follows when the workers' gradients come; a controller that
-# dies leaves k as it is, and an event says so, also if the agent was started anew.
+# `saina policy control': k depends on when the workers' gradients arrive; a controller that
+# dies leaves k as it is, and an event says so, also after the agent was restarted.
+#
+#     w0 .. w2: quick        w3: comes late, then is quick, too        br0: Linux bridge
 #
 # 1. What saina policy control refuses
 # 2. saina monitor arrivals names the worker that comes late
 # 3. A controller stops waiting for that worker
 # 4. The controller is killed: k stays, an event says so
 # 5. No worker is late any more: all are waited for
-# 6. The agent is killed: so are connections of controllers to it, but none to saina.ko
+# 6. The agent is killed: connections of controllers to it end, those to saina.ko do not
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -34,7 +36,7 @@ saina job set steady policy external:k0=4 || not_ok "the policy is set"
 matches "control: how many groups is not for this policy" "groups is for policy grouped; job steady has policy external" \
 	"$(saina policy control steady groups 2 2>&1)"
 start_all steady 1000000 3 --elements 8192 --think-us $((4000 * SLOW)) --cancel --restarts
-# What emulated processors take by themselves is small beside what workers think.
+# Long enough that what an emulated processor computes is short beside it.
 start 3 steady 1000000 --elements 8192 --think-us $((100000 * SLOW)) --cancel --restarts
 check "rounds flow" slowwait 30 rounds_at_least steady 10
 equal "no controller: k is that of the policy" 4 "$(job_field steady k)"
@@ -51,7 +53,7 @@ arrived() { # JQ SELECT: a line of monitor arrivals
 "$B/saina" "${tool_opts[@]}" -j monitor arrivals steady >"$WORK/arrivals" 2>"$WORK/arrivals.err" </dev/null &
 arrivals=$!
 check "monitor arrivals: begins" slowwait 10 grep -q monitoring "$WORK/arrivals.err"
-# 96 ms later than the others, who take their time on a busy machine.
+# It is 96 ms later than the others; less on a busy machine, where the others are slow, too.
 check "monitor arrivals: a worker that thinks much longer than the others is named as late" slowwait 30 \
 	arrived '.worker == 3 and .last_ms >= 40 and .mean_ms >= 40'
 check "monitor arrivals: all workers are named, and that one as the latest" slowwait 30 latest 3
@@ -69,7 +71,7 @@ equal "monitor arrivals: has no more arrivals of a worker than worker show" true
 		all(.[]; .job == "steady") and (map(.round)|. == sort)' "$WORK/arrivals")"
 
 # 3. A controller stops waiting for that worker
-# Not by saina(): the number would be that of a shell around it.
+# Not by saina(): $! would be the process id of a shell around it.
 control() { # [JOB MS]
 	"$B/saina" "${tool_opts[@]}" -j policy control "${1:-steady}" noise 100 interval "${2:-200}" \
 		>>"$WORK/control" 2>"$WORK/control.err" &
@@ -103,7 +105,7 @@ check "Ctrl-C: the controller ends" slowwait 10 controller_ended
 check "Ctrl-C: the job has no controller" slowwait 20 controlled false
 equal "Ctrl-C: k stays" 4 "$(job_field steady k)"
 
-# 6. The agent is killed: so are connections of controllers to it, but none to saina.ko
+# 6. The agent is killed: connections of controllers to it end, those to saina.ko do not
 # These controllers decide once a minute, so k stays as it is set here.
 job back workers 2 elements 8192 policy external:k0=2
 check "agent restart: k is set to 3" saina job set steady k 3

@@ -9,9 +9,10 @@ ctrl_fields.py live JOB WORKER ROUND   joins, naming ROUND as its first, says "w
 ctrl_fields.py joins JOB WORKER        JOINs with a field at its extreme each, one a line: which, and the
                                   reason of the REFUSE, or "welcome" (then it leaves), or "silence"
 ctrl_fields.py size JOB ELEMENTS...    JOINs to a job that takes its size from its first worker: likewise
-ctrl_fields.py back JOB WORKER CMD...  runs CMD, which has WORKER declared dead, and JOINs as it at once:
-                                  "waits" if it has no answer for as long as it must not, "early" if it
-                                  is welcomed, "slow" if the machine was too slow to tell ten times"""
+ctrl_fields.py back JOB WORKER CMD...  runs CMD, which declares WORKER dead, and JOINs in its name at once;
+                                  prints "waits" if no answer comes for as long as a worker has to wait,
+                                  "early" if it is welcomed before, "slow" if the machine was too slow
+                                  to tell, ten times"""
 import os
 import re
 import select
@@ -26,6 +27,7 @@ PROTO = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../uapi/sa
 with open(PROTO, encoding="utf-8") as f:
     VERSION = int(re.search(r"#define SAINA_PROTO_VERSION\s+(\d+)", f.read())[1])
 JOIN, WELCOME, REFUSE, READY, HEARTBEAT, STATUS, LEAVE = 16, 17, 18, 19, 20, 21, 22
+# Seconds for which a worker that left or died has to wait: REJOIN_HOLD_NS of agent/members/admit.c.
 COME_BACK = 2.0
 U16, U32, U64 = 0xffff, 0xffffffff, 0xffffffffffffffff
 
@@ -88,8 +90,8 @@ REPORTS = [struct.pack("<QQII", *r) for r in ((U64, U64, U32, U32), (0, U64, 0, 
 
 
 def of_others(job, worker, session):
-    """With its own session: in the name of others and of workers and jobs that cannot be, in lengths that
-    no message has, and messages that only the agent sends."""
+    """Messages with the session of @worker: in the name of other workers, and of workers and jobs that
+    cannot exist; of lengths that no message has; and of types that only the agent sends."""
     for kind in (READY, HEARTBEAT, LEAVE):
         for w in (0, 1, 3, 63, 64, 65, 127, 128, 255):
             yield header(kind, job, w, session, flags=4 if kind == HEARTBEAT else 0).ljust(220, b"\xff")

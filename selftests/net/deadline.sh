@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# `saina policy control' of a job with a time-out: T and kmin follow when gradients come.
+# `saina policy control' of a job with a time-out: T and kmin depend on when gradients arrive.
+#
+#     job timed: w0 .. w2: quick, w3: late        job rare: w0, w1: slow rounds        br0: Linux bridge
 #
 # 1. What it refuses
 # 2. A worker that comes far too late is not waited for
@@ -25,7 +27,7 @@ control() { # JOB OPTIONS...
 	"$B/saina" "${tool_opts[@]}" -j policy control "$@" >>"$WORK/control.$1" 2>"$WORK/control.$1.err" &
 	controller=$!
 }
-decided() { # JQ-EXPRESSION, of the policy of job timed, without a trial
+decided() { # JQ-EXPRESSION: true of the last decision for job timed, which is no trial
 	jq -es "last | . != null and .trial != true and ($1)" "$WORK/control.timed" >/dev/null
 }
 

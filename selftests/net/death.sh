@@ -11,7 +11,7 @@
 # 3. It joins again
 # 4. Another one leaves
 # 5. The workers end: every sum was right
-# 6. Two of another job are killed and one is started again; then all are, one before the others
+# 6. Another job: two of three workers are killed; then all are, and start again one after the other
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -56,8 +56,9 @@ verify_sums "death" 30 0 1 2
 events_stop
 saina job del life >/dev/null
 
-# 6. Two of another job are killed and one is started again; then all are, one before the others.  Its place is free first, and
-# the round that waits for it has contributions of processes that have ended.
+# 6. Another job: two of three workers are killed; then all are, and start again one after the other
+# The round that waits for the first one has contributions of processes that have ended, so it must
+# not join before the others are dead.
 job again workers 3 elements 8192 payload 256 policy bsp heartbeat 50 dead 60000
 start_all again 1000000 3 --elements 8192 --think-us 2000
 check "all restarted: rounds flow" slowwait 20 rounds_at_least again 10

@@ -21,8 +21,8 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# An emulated processor may answer a probe too late; a later probe corrects the result.  On a busy host it may stand
-# still for seconds.
+# An emulated processor may answer a probe too late, which a later probe corrects, and may stand
+# still for seconds on a busy host.
 [ "$SLOW" = 1 ] || expected_log="gets no redirected frames|sends gradients, but none has arrived by port p[0-7] for [5-9] s"
 
 # 1. Eight workers, with delays and losses at five ports
@@ -47,7 +47,7 @@ for policy in bsp fastest:k=5; do
 	verify_sums "delays and losses, $policy" 60 0 1 2 3 4 5 6 7
 done
 check "delays: the switch has counted more than 100 delayed frames" [ "$(counter - - delayed)" -gt 100 ]
-# A slow thread that releases delayed frames leaves no room for others, a LEAVE perhaps among them.
+# Where delayed frames are released slowly there is no room for others: a LEAVE may be dropped.
 [ "$SLOW" = 1 ] || [ "$(counter - - no-memory)" = 0 ] || expected_log+='|worker [34] .* is dead'
 
 # 2. Three workers on links of 20 Mbit/s that lose nothing

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # `make figures' in its quick form, with real workers: it is interrupted, goes on, and its report is
-# complete.  How near values are to those of the models is not judged, as this machine may have
-# other work, but that no round is shorter than its computation is.
+# complete.  Values are not compared with those of the models, as this machine may have other work;
+# but no round may be shorter than its computation.
 
 # shellcheck source=bench_lib.sh
 . "$(dirname "$0")/bench_lib.sh"
@@ -11,7 +11,7 @@ build=${SAINA_BUILD:-$top/build}
 report=$tmp/out/figures.json
 
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
-# Results are kept there.
+# Results are kept in build/figures: this build directory links to the other, without its results.
 mkdir "$tmp/build"
 ln -s "$build"/* "$tmp/build/"
 rm -f "$tmp/build/figures"
@@ -59,7 +59,7 @@ python3 "$top/tools/figures" --quick --only deadline,real,fashion --at-once 2 --
 point $? "deadline, real, fashion: small runs end well"
 sed 's/^/# /' "$tmp/log"
 report=$tmp/out/fashion.json
-report_has "fashion: each run has learned something, and only who does not wait has late gradients" \
+report_has "fashion: each run has learned something, and only policies that do not wait for all have late gradients" \
 	'.complete and ([.rows[] | .final > 30 and (.late > 0) == (.policy != "bsp")] == [true, true, true])'
 report=$tmp/out/real.json
 report_has "real: workers that train reach 85 %, with some gradients late, and so does the simulation" \

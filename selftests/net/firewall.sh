@@ -33,7 +33,7 @@ in_sw() {
 	in_switch "$@"
 }
 
-# check_join_error TEXT ERE [WORDS of saina-allreduce]: what a worker says that does not get in
+# check_join_error TEXT ERE [WORDS of saina-allreduce]: the error of a worker that cannot join matches
 check_join_error() {
 	matches "$1" "$2" "$(join_error 0 0 filtered --join-timeout-ms $((2000 * SLOW)) "${@:3}")"
 }

@@ -46,7 +46,7 @@ pings() {
 	echo "$1 $(($(snmp 0 "$2") - before))"
 }
 
-# How many of a fixed list of frames arrive.
+# arrivals: prints how many of a fixed list of frames arrive.
 arrivals() {
 	local mac sent_udp=0
 	mac=$(mac_of 1)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Generic XDP, asked for by the configuration.  There a batch of messages
-# (UDP_SEGMENT) reaches the program as one, which it must refuse: the workers find
-# that out when they join and send one by one.
+# Generic XDP, which the configuration asks for.  There a batch of messages
+# (UDP_SEGMENT) reaches the program as one frame, which it must refuse: the workers find
+# that out when they join, and send message by message.
 #
-#     w0, w1: links of the lab       w2: plugged in later
+#     w0 .. w2 --- p0 .. p2 [generic XDP] --- br0 (Linux bridge)
 #
 # 1. All ports get generic XDP, as configured
 # 2. Three workers train, message by message

@@ -4,6 +4,8 @@
 # PyTorch's tests of Gloo's all-reduce, from the source of Debian's python3-torch, with the backend saina:
 # selftests/python/gloo_suite.py.
 #
+#     rank 0 .. 3: w0 .. w3 --- br0 (Linux bridge)
+#
 #	gloo_suite.sh [TEST...]
 
 # shellcheck source=lib.sh
@@ -12,7 +14,7 @@
 . "$NET_DIR/../python/lib.sh"
 DEFAULT_BRIDGE=linux
 
-# 18 MB, kept: the tests are not in the package.
+# The tests are not in the package: the source, of 18 MB, is downloaded, and the tests are kept.
 version=$(dpkg-query -W -f '${source:Upstream-Version}' python3-torch 2>/dev/null)
 [ -n "$version" ] || { echo "1..0 # SKIP python3-torch is not installed"; exit 4; }
 cache=$("$TOP/tools/saina-vm" cache)/pytorch-$version
