@@ -3,7 +3,7 @@
 #
 # Progressive grouping: `saina policy control' of a job with groups.
 #
-#     w0 .. w2: quick        w3: slow; then all are quick
+#     w0 .. w2: quick        w3: slow; then all are quick        br0: Linux bridge
 #
 # 1. Four workers step, one of them slowly
 # 2. A controller puts the slow one into a group of its own

@@ -20,8 +20,8 @@ lab_up --workers 4
 steps=(--elements 8192 --steps)
 rounds=$(shrink 40)
 
-# What a worker's model had after each step: the version of the sums, and how many updates were new.
-seen() { # WORKER
+# seen WORKER: for each step, the version of the sums in its model, and how many updates were new
+seen() {
 	jq -c 'select(.step < '"$rounds"')|[.step, .version, .updates_max]' "$WORK/$1.log"
 }
 

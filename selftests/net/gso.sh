@@ -5,10 +5,10 @@
 #
 #   w0, w1, w2: workers of the job "target"
 #   w1: also sends GSO batches in its own name that no libsaina would send
-#   w3: no worker; makes some with a packet socket, and some with UDP_SEGMENT as any process can
+#   w3: no worker; sends some with a packet socket, and some with UDP_SEGMENT as any process can
 #
-# No sum changes, each message is counted under its reason, and GSO batches that are
-# not ours arrive.
+# No sum changes, each message is counted under its reason, and GSO batches of other
+# programs arrive.
 #
 # 1. Three workers train
 # 2. Forged GSO batches, each message counted under its reason
@@ -66,7 +66,7 @@ forge "a GSO batch of old gradients" 1 stale 200 1 round=0
 forge "a GSO batch of old gradients without a checksum" 1 stale 200 1 round=0 check=0
 forge "a GSO batch of old gradients with a wrong checksum" 1 stale 200 1 round=0 check=0x1234
 
-# Metadata as no worker's kernel makes them (more of them: datapath/meta_test).
+# Metadata that no worker's kernel makes (more of it: datapath/meta_test).
 forge_metadata() {
 	forge "$1: a GSO batch that goes on behind its datagram" global fragment 10 1 round=0 iplen=1484 udplen=1464
 	forge "$1: results behind a gradient" global fragment 10 1 type=2 round=0 iplen=1484 udplen=1464
@@ -78,14 +78,14 @@ forge_metadata() {
 forge_metadata "ports with offloads"
 
 # 3. The same by UDP_SEGMENT, and floods of questions
-# A socket like any other, of a process that is no worker.
+# The UDP socket of a process that is no worker.
 udp_socket=(socket=1 session=0 sip=0.0.0.0)
 forge "a GSO batch of a non-member's UDP socket" 1 wrong-port 200 3 "${udp_socket[@]}"
 forge "a GSO batch of another UDP socket where worker 1 is" 1 wrong-udp 200 1 "${udp_socket[@]}"
 forge "a GSO batch of a UDP socket with IP options" global fragment 10 3 "${udp_socket[@]}" options=1
 forge "a GSO batch of zeros" global version 200 3 "${udp_socket[@]}" version=0
 
-# Questions without end, in the name and from the place of worker 1: it harms itself alone.
+# ASKs without end, in the name of worker 1, from a non-member's port and from its own.
 ask=(type=11 count=0 messages=20 gso=80 value=0)
 forge "a flood of questions from a non-member's port" 1 wrong-port 2000 3 "${ask[@]}" repeat=100
 forge "a flood of questions of worker 1" 1 ask-limit 1 1 "${ask[@]}" "repeat=$(shrink 5000)"
@@ -122,7 +122,7 @@ for i in 0 1 2; do
 	in_switch ethtool -K p$i tx off >/dev/null
 done
 check "ports without checksum offload: rounds go on" rounds_go_on target 5
-forge_metadata "ports without"
+forge_metadata "ports without offloads"
 equal "ports without checksum offload: no result has a wrong checksum" "$before" "$(bad_checksums)"
 equal "forged GSO batches: all three workers are still members" 3 "$(members target)"
 stop_workers

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The tc hook: which ports get it, ports that change between XDP and tc while rounds go
-# on, and others who use or remove what is there.
+# on, and other programs that use the hook or remove what the agent has put there.
 #
 #     w0 .. w3 reduce; p0 .. p3: XDP or tc
 #
@@ -13,9 +13,10 @@
 # 5. A delay needs XDP
 # 6. Others remove the interface and filters, or add their own
 # 7. Others replace clsact by an ingress qdisc
-# 8. A worker dies; the others end
-# 9. The agent ends and leaves nothing
-# 10. An ingress qdisc of others is there first
+# 8. The agent is killed; the next one takes over
+# 9. A worker dies; the others end
+# 10. The agent ends and leaves nothing
+# 11. An ingress qdisc of others is there first
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -124,7 +125,7 @@ equal "a filter of others is left when ours goes" 1 "$(in_switch tc filter show 
 check "a filter of others: the port changes back" saina port set p2 hook auto
 check "a filter of others: rounds go on" rounds_go_on steady 20
 
-# A classifier of bpf where ours is on clsact, which passes everything to the bridge and asks no other.
+# A bpf classifier on the same clsact, which passes everything to the bridge: no later one is asked.
 bpf_of_others() {
 	in_switch tc filter "$1" dev p2 ingress protocol all pref 1 handle 1 bpf bytecode '1,6 0 0 4294967295,' flowid 1:1
 }
@@ -150,7 +151,7 @@ kill $tcx 2>/dev/null
 wait $tcx 2>/dev/null
 
 # 7. Others replace clsact by an ingress qdisc
-# Policing of Open vSwitch, a bandwidth limit of libvirt: their qdisc in place of clsact.
+# Open vSwitch's policing and libvirt's bandwidth limits do so.
 printf 'qdisc del dev p2 clsact\nqdisc add dev p2 ingress\n' | in_switch tc -force -batch - 2>/dev/null
 check "an ingress qdisc of others comes: rounds go on" rounds_go_on steady 20
 matches "an ingress qdisc of others comes: the port has tc, or XDP and says why" "^tc |^native XDP because.*ingress qdisc" \
@@ -160,14 +161,14 @@ check "an ingress qdisc of others goes: the port gets tc again" saina port set p
 check "an ingress qdisc of others goes: the port has hook auto" saina port set p2 hook auto
 check "an ingress qdisc of others goes: rounds go on" rounds_go_on steady 20
 
-# The next agent takes over.
+# 8. The agent is killed; the next one takes over
 check "the agent is killed" lab agent kill
 check "the next agent starts" lab agent start
 equal "the next agent has all ports as they were" "tc tc tc tc" "$(modes)"
 equal "the next agent has one interface for results" "p0 p1 p2 p3" "$(copied_to)"
 check "the next agent: rounds go on" rounds_go_on steady 20
 
-# 8. A worker dies; the others end
+# 9. A worker dies; the others end
 worker_kill 3
 expected_log+='|worker 3 .* is dead'
 saina worker set steady 3 state dead
@@ -181,7 +182,7 @@ no_fanout_ifb() {
 }
 check "the last worker left: there is no interface for results" slowwait 10 no_fanout_ifb
 
-# 9. The agent ends and leaves nothing
+# 10. The agent ends and leaves nothing
 nothing_left() { # at port p0, and of interfaces and pins
 	in_switch tc filter show dev p0 ingress
 	ip -n "saina-$LAB-sw" -o link show type ifb
@@ -193,7 +194,7 @@ check "the agent ends" lab agent stop
 equal "the agent has ended: nothing of it is left" "" "$(nothing_left)"
 equal "the agent has ended: no clsact of its own is left" "" "$(in_switch tc qdisc show dev p0 | grep clsact)"
 
-# 10. An ingress qdisc of others is there first
+# 11. An ingress qdisc of others is there first
 # The ingress qdisc of others and our clsact exclude each other; a tcx link does not mind.
 check "others have an ingress qdisc on a port" in_switch tc qdisc add dev p3 ingress
 check "an ingress qdisc of others: the agent starts" lab agent start

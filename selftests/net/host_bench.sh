@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# saina bench on a bridge that is there already: what it reports, and that it leaves nothing.
+# saina bench on an existing bridge: what it reports, and that it leaves nothing.
 #
 #     sainad, br0 ---- w0 (the lab's)
 #              \------ the bench's own workers, in namespaces saina-bench-PID-w*
@@ -20,7 +20,7 @@ bench() {
 	in_switch "$B/saina" -s "$AGENT_SOCKET" "$@"
 }
 
-state() { # of what the bench makes; jobs of other tests are in other labs
+state() { # prints what the bench could leave: addresses, links, jobs and ports
 	in_switch ip -4 -br address show dev br0 | tr -s ' '
 	in_switch ls /sys/class/net | grep '^sb[0-9]*p'
 	saina -j job show | jq -r '.[].name'
@@ -36,7 +36,7 @@ unchanged() { # sainad may hear of a port's end a moment later
 	[ "$before" = "$(state)" ]
 }
 
-# 1. A run
+# 1. A run, by messages and by reference, with another policy
 # With fastest, a late worker's question may arrive when the others have gone on.
 expected_log='asked for round [0-9]+, which is gone'
 bench -j bench workers 3 policy fastest:k=2 seconds 0.05 -b 4K -e 16K -f 4 >"$WORK/report" 2>"$WORK/bench.err"
@@ -70,7 +70,7 @@ said=$(setpriv --reuid 65534 --clear-groups true 2>/dev/null && in_switch setpri
 matches "bench: without root it says so" 'needs root|sudo|ermission' "$said"
 check "bench: refusals leave nothing" slowwait 20 unchanged
 
-# 3. Ctrl-C, and SIGKILL
+# 3. Ctrl-C, and SIGKILL, after which the next run removes what was left
 interrupted() { # SIGNAL: sends it when both jobs are there; sets bench_pid and status
 	nsenter --net="/run/netns/saina-$LAB-sw" -- "$B/saina" -s "$AGENT_SOCKET" bench workers 2 seconds 60 -e 64K >/dev/null 2>&1 &
 	bench_pid=$!
@@ -92,5 +92,5 @@ interrupted KILL
 check "bench: a killed one leaves its workers" [ -n "$(namespaces "$bench_pid")" ]
 bench bench workers 2 seconds 0.05 -b 4K -e 4K >/dev/null
 equal "bench: the next run removes them" "" "$(namespaces "$bench_pid")$(ls -d /tmp/saina-bench-"$bench_pid"-* 2>/dev/null)"
-check "bench: ... and all else" slowwait 20 unchanged
+check "bench: after the next run the bridge, jobs and ports are as they were" slowwait 20 unchanged
 finished

@@ -44,8 +44,8 @@ equal "an unprivileged user is shown neither session nor UDP port" "" \
 	"$(grep -oE '"(session|udp_port)"' <<<"$public")"
 
 # 3. Forged frames, each counted under its reason
-# forge DESCRIPTION SCOPE COUNTER FROM KEY=VALUE...: ten frames, ten counts.  One thing is
-# wrong with them.  No frame that a worker sends by itself is counted there.
+# forge DESCRIPTION SCOPE COUNTER FROM KEY=VALUE...: sends ten frames with one thing wrong, which
+# must be counted ten times.  No frame that a worker sends by itself is counted there.
 forge() {
 	local what=$1 whose=$2 name=$3 from=$4 before
 	shift 4
@@ -124,8 +124,8 @@ send_raw 1 job=7 worker=1 "session=$session" "sport=$port" round=0 repeat=500
 check "a replay of round 0 is counted as stale" slowwait 10 counter_at_least target 1 stale $((before + 500)) ||
 	diag "stale was $before, is $(counter_of target 1 stale)"
 
-# Floods: every worker there is, at full speed, from both.  What worker 1 sends in its own name is its
-# gradient, so all that is of rounds that are over.
+# Floods: in the name of every worker, at full speed, from a non-member and from worker 1.  What worker
+# 1 sends in its own name would be its gradient, so that is of rounds that are over.
 at=$(job_field target round)
 flood_of=$(shrink 20000)
 send_raw 3 job=7 "repeat=$flood_of" rounds=1000000 workers=1 &

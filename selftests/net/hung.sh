@@ -3,9 +3,11 @@
 #
 # The tool beside an agent that hangs: it ends within its limit, and says what to do.
 #
-# 1. The agent is stopped (SIGSTOP): the tool waits 15 s for an answer; where the kernel has the jobs, 3 s
+#     switch: saina job show --> control socket --> sainad, stopped by SIGSTOP
+#
+# 1. The agent is stopped: the tool waits 15 s for an answer; where the kernel has the jobs, 3 s
 # 2. So many clients wait that no more can connect: the tool waits 3 s
-# 3. The agent goes on (SIGCONT), and answers
+# 3. The agent goes on, and answers
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -14,7 +16,7 @@ lab_up --workers 1
 job steady workers 2 elements 1000
 agent=$(lab agent status | tr -dc 0-9)
 
-# job_show: output in $out, errors in $err, status in $status, seconds in $took
+# job_show: runs saina job show; sets out, err, status, and took, the seconds that it took
 job_show() {
 	local began=$SECONDS
 	out=$(timeout $((120 * SLOW)) "$B/saina" "${tool_opts[@]}" job show 2>"$WORK/err")
@@ -23,11 +25,11 @@ job_show() {
 	err=$(cat "$WORK/err")
 }
 
-within() { # SECONDS, of which a busy machine gets twenty more
+within() { # SECONDS: it took so long; up to twenty seconds more on a busy machine
 	[ "$took" -ge $(($1 - 1)) ] && [ "$took" -le $(($1 + 20 * SLOW)) ]
 }
 
-# 1. The agent is stopped
+# 1. The agent is stopped: the tool waits 15 s for an answer; where the kernel has the jobs, 3 s
 kill -STOP "$agent"
 job_show
 silent="sainad at $AGENT_SOCKET has not answered for"
@@ -42,7 +44,7 @@ else
 	matches "hung: job show says that the agent does not answer, and what to do" "^saina: $silent 15 s: .*$restart" "$err"
 fi
 
-# 2. So many clients wait that no more can connect
+# 2. So many clients wait that no more can connect: the tool waits 3 s
 if [ "$BACKEND" != kernel ]; then
 	python3 - "$AGENT_SOCKET" >"$WORK/clients" <<-'EOF' &
 		import socket, sys, time

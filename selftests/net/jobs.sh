@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Many jobs: two at once over the same ports with nothing in common, 64 and more
-# that exist, and the limits.
+# Many jobs: two that train at once over the same ports, 72 that exist at once, and the
+# limits.
 #
 #     w0 .. w3: workers of "a" and of "b" at the same time, 1 % lost each way
 #

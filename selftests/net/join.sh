@@ -30,7 +30,7 @@ nameless() {
 }
 check "join: a JOIN by name that has no name is refused" slowwait 20 nameless
 
-# Of types of messages, known or not, and of lengths that one of them ever had.
+# Sends messages of known and unknown types, with each length that a message has or had.
 answered=$(in_worker 2 python3 - <<-'END'
 	import select, socket, time
 	length_of, got = {}, {}
@@ -57,7 +57,7 @@ equal "join: no answer of the agent is longer than what it answers" "" \
 	"$(awk '$2 > $1' <<<"$answered" | xargs)"
 equal "join: what is long enough and asks for something is refused with a sentence" 6 "$(awk '$2 == 220' <<<"$answered" | wc -l)"
 
-# The last round that there can be, and one more; what else is wrong is the token.
+# The last possible first round, and the number after it; the token is wrong, too.
 refusals=$(in_worker 2 python3 - <<-'END'
 	import socket, struct
 	def refusal(first_round):
@@ -120,8 +120,8 @@ matches "join: a full job refuses another worker" "full|all 2|2 workers" \
 	"$(join_error -1 2 small "${quick[@]}" --token open-sesame)"
 
 # 4. A flood of JOINs: answers are limited, for one address
-# Worker 0's namespace asks for a job that does not exist, as often as there are refusals
-# for all in a second.
+# From worker 0's namespace come 3000 JOINs for a job that does not exist: more than the agent
+# answers in a second to all addresses together.
 SWITCH_MAC=$(mac_of switch)
 answers() {
 	in_switch nstat -asz UdpOutDatagrams | awk '$1 == "UdpOutDatagrams" { print $2 }'
@@ -155,7 +155,7 @@ victim_port() {
 }
 check "forged JOIN: a worker asks for an identifier that is in use" slowwait 10 grep -q "is alive" "$WORK/second.err"
 SWITCH_MAC=$(mac_of switch)
-# Not by raw: the number would be that of a shell around it.
+# Not by send_raw: $! would be the process id of a shell around it.
 nsenter --net="/run/netns/saina-$LAB-w0" -- "$RAWSEND" eth0 "dmac=$SWITCH_MAC" type=16 dport=48865 elem=0 count=0 \
 	worker=255 job=3 sip=10.190.0.12 "sport=$(victim_port)" join=4711 repeat=$((100000 * SLOW)) &
 forger=$!
@@ -163,7 +163,8 @@ kill -TERM "${worker_pids[1]}"
 check "forged JOIN: the worker is admitted as the identifier becomes free" slowwait 30 taken_over
 equal "forged JOIN: the worker is bound to its own port" p2 "$(saina_jq worker show small 1 '.[0].port')"
 check "forged JOIN: rounds go on with the worker" rounds_go_on small 10
-# Not to be caught: in a VM it is still at it, and bash has run the traps of this script for it.
+# In a VM the forger is still running.  SIGKILL, because bash has run this script's traps when it
+# ended by SIGTERM.
 kill -KILL $forger 2>/dev/null
 wait $forger
 
@@ -181,8 +182,8 @@ matches "join: a job that does not exist is refused" "99" \
 saina job del small
 
 # 7. A worker leaves and comes back in the same round
-# A worker that has left is back while the last round it had a part in is still the present one, of
-# a job that has more elements than its rounds.
+# It joins again while the last round that it took part in is still the present one.  Its rounds
+# have fewer elements than the job.
 job again workers 2 elements 8192 payload 256 policy bsp
 start 1 again 1000000 --elements 4096 --think-us 700000 --restarts
 start 0 again 4 --elements 4096
@@ -196,7 +197,6 @@ check "back: all sums are exact" wait_all 30
 saina job del again
 
 # 8. "elements auto": the first worker sets the size
-# The size of a job with "elements auto" is that of the first worker.
 size_is() { # JOB ELEMENTS
 	[ "$(saina_jq job show "$1" '.[0].elements')" = "$2" ]
 }

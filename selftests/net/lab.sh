@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The lab itself (drawn on top of tools/saina-lab), without an agent: it
-# bridges, it limits, and it goes away whatever happens to it.
+# The lab itself, without an agent: it forwards frames, shapes links, and can be removed
+# whatever happens to it.
 #
-# 1. A lab bridges, limits, and goes away
+#     switch: br0 10.190.0.1 --- p0, p1 --- w0, w1 (10.190.0.10, .11)
+#
+# 1. A lab forwards frames, shapes links, and is removed
 # 2. All its processes are killed
 # 3. Its owner is killed
 # 4. It is interrupted while it comes up
@@ -28,7 +30,7 @@ shaped() { # DEVICE: bytes that its shaper let through, at worker 1
 	tc -n "saina-$LAB-w1" -s -j qdisc show dev "$1" | jq '[.[]|select(.kind=="tbf").bytes]|add // 0'
 }
 
-# 1. A lab bridges, limits, and goes away
+# 1. A lab forwards frames, shapes links, and is removed
 for bridge in $BRIDGES; do
 	check "$bridge: the lab comes up" lab up --owner $$ --workers 2 --bridge "$bridge" --no-agent --rate 100mbit
 	check "$bridge: workers reach each other" pings 0 10.190.0.11

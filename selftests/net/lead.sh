@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# No round opens further ahead of a live worker than the policy's lead, so none is lost by being slow.
+# No round opens further ahead of a live worker than the policy's lead, so no worker is lost because
+# it is slow.
 #
 #     w0 .. w2: quick        w3: is stopped for a while, and stays alive
 #
@@ -30,11 +31,11 @@ quiet() { # JOB: job show has nothing to say
 	[ "$(agent_saina -j job show "$1" | jq -r '.[0].trouble')" = null ]
 }
 
-refused() { # JOB N: so many gradients were
+refused() { # JOB N: so many gradients were refused because of the lead
 	[ "$(counter "$1" all lead)" -ge "$2" ]
 }
 
-waits() { # JOB [WORD...]: its workers are in a ring of 8 rounds, and may lead by 4
+waits() { # JOB [WORD...]: a job with a ring of 8 rounds and lead=4, whose others wait for worker 3
 	local name=$1 round
 	job "$name" workers 4 elements 8192 payload 256 ring 8 policy fastest:k=3,lead=4 dead 60000 "${@:2}"
 	start_all "$name" 0 4 "${SHAPE[@]}"
@@ -42,13 +43,13 @@ waits() { # JOB [WORD...]: its workers are in a ring of 8 rounds, and may lead b
 	event_mark
 	kill -STOP "${worker_pids[3]}"
 	check "$name: job show names the worker that the next round waits for" slowwait 60 named "$name"
-	matches "$name: worker show says it, too" '^5 rounds behind: round [0-9]+ waits for it \(lead 4\)$' \
+	matches "$name: worker show says how far the worker is behind" '^5 rounds behind: round [0-9]+ waits for it \(lead 4\)$' \
 		"$(agent_saina -j worker show "$name" 3 | jq -r '.[0].trouble')"
 	equal "$name: worker show says nothing of another" null "$(agent_saina -j worker show "$name" 1 | jq -r '.[0].trouble')"
-	check "$name: an event says it" slowwait 60 event_seen \
+	check "$name: an event names the worker that is behind" slowwait 60 event_seen \
 		".event == \"worker-behind\" and .job == \"$name\" and .worker == 3 and .behind == 5 and .lead == 4"
 	round=$(job_field "$name" round)
-	check "$name: the others try on" slowwait 60 refused "$name" $(($(counter "$name" all lead) + 10))
+	check "$name: the others send their gradients again" slowwait 60 refused "$name" $(($(counter "$name" all lead) + 10))
 	equal "$name: no round opens" "$round" "$(job_field "$name" round)"
 	kill -CONT "${worker_pids[3]}"
 	check "$name: it goes on, and so do the others" rounds_go_on "$name" 20
@@ -66,7 +67,7 @@ waits memory by-reference
 saina job del memory
 
 # 3. What the log advises: the others go on
-advice() { # JOB COMMAND...: it is followed while the job waits
+advice() { # JOB COMMAND...: runs the command that the log advises, while the job waits
 	job "$1" workers 4 elements 8192 payload 256 ring 8 policy fastest:k=3,lead=4 dead 60000
 	start_all "$1" 0 4 "${SHAPE[@]}"
 	check "$1: rounds flow" slowwait 60 rounds_at_least "$1" 10
@@ -97,7 +98,7 @@ check "none: the policy is set" saina policy set none fastest:k=3,lead=none
 check "none: the others go on" rounds_go_on none 40
 kill -CONT "${worker_pids[3]}"
 check "none: results that it needs are gone: it ends" slowwait 60 worker_ended 3
-matches "none: it says so" "ring|gone|Stale" "$(tail -n 3 "$WORK/3.err")"
+matches "none: it says that the results are gone" "ring|gone|Stale" "$(tail -n 3 "$WORK/3.err")"
 worker_reap 3
 stop_workers
 verify_sums "none" 60 0 1 2

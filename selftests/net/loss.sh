@@ -51,7 +51,7 @@ lossy() {
 
 jumbo=''
 if [ "${1-}" = jumbo ]; then
-	# Of Open vSwitch's datapaths one has to have the agent relay such results.
+	# On a Linux bridge: with Open vSwitch's userspace datapath the agent would relay such results.
 	jumbo=1 elements=60000
 	lab_up --workers 8 --bridge linux --mtu 9000
 	for payload in 1024 2048; do
