@@ -3,12 +3,12 @@
 """Clients and judge of sainad's /metrics, for metrics.sh and prometheus.sh.
 
 metrics.py get WHERE [PATH [METHOD]]   one request; prints status, and the body
-metrics.py check [LEAST] <TEXT         is it Prometheus's text format, of so many families (30)? says
-                                       what is wrong
+metrics.py check [LEAST] <TEXT         fails unless it is Prometheus's text format, with at least so many
+                                       families (30); prints what is wrong
 metrics.py value NAME [LABEL=VALUE...] <TEXT
-                                       the sum of these samples
-metrics.py stall WHERE N               N clients that ask again and again and never read, and N that
-                                       never say what they want; prints "connected" and waits to be killed
+                                       prints the sum of these samples, or "none"
+metrics.py stall WHERE N               N clients that send requests and never read, and N that send half
+                                       a request; prints "connected" and waits to be killed
 metrics.py dashboard FILE SOURCE       the expressions of a Grafana dashboard, one a line; a metric
                                        that SOURCE (families.c) does not have is an error
 

@@ -32,7 +32,7 @@ value() { # NAME [LABEL=VALUE...]: in the last scrape
 	"$CLIENT" value "$@" <"$WORK/text"
 }
 
-sum_at_least() { # LEAST NAME [LABEL=VALUE...]: in a new one
+sum_at_least() { # LEAST NAME [LABEL=VALUE...]: in a new scrape
 	local got
 	scrape || return 1
 	got=$(value "${@:2}")
@@ -88,7 +88,7 @@ equal "worker show has the same figures as the metrics" "true true" "$(saina -j 
 	'.[0]|"\(.sent >= 1000 and .window >= 44) \(.resent_share == .resent / .sent)"')"
 
 # 4. A histogram of lateness
-# All are waited for, so each round has a sample of both.
+# bsp waits for both workers, so each round has a sample of each.
 job all workers 2 elements 20000 policy bsp
 start_as all0 0 0 all 1000000 --elements 20000 --think-us 4000
 start_as all1 1 1 all 1000000 --elements 20000 --think-us 60000
@@ -106,14 +106,14 @@ check "lateness: that of the worker before it is not" [ $((2 * $(above 0 0.01638
 check "lateness: the sum is that of the samples" awk -v sum="$(value saina_worker_lateness_seconds_sum saina_job=all worker=1)" \
 	-v late="$(above 1 0.016384)" 'BEGIN { exit !(sum >= late * 0.016384) }'
 matches "lateness: limits are powers of two of microseconds" 'le="0.001024"' "$(grep lateness_seconds_bucket "$WORK/text")"
-# While nothing comes all places have the same mean.
+# The mean is read in three places, so no round may come in between.
 kill -STOP "${worker_pids[all0]}" "${worker_pids[all1]}"
 same_lateness() {
 	local shown named
 	scrape || return 1
 	shown=$(saina -j worker show all 1 | jq '.[0].arrivals.mean_ms')
 	named=$(saina -j job show all | jq -r '.[0].slow // ""' | sed -n 's/^worker 1 is late in each round: \([0-9.]*\) ms after the first.*/\1/p')
-	[ -n "$named" ] || named=$shown	# a sum waits: job show has that instead
+	[ -n "$named" ] || named=$shown	# while a sum waits, job show says that instead
 	awk -v a="$(value saina_worker_lateness_mean_seconds saina_job=all worker=1)" -v b="$shown" -v c="$named" \
 		'BEGIN { a *= 1000; exit !(a > 16 && (a - b) ^ 2 < 1e-4 && (a - c) ^ 2 < 0.01) }'
 }
@@ -134,8 +134,8 @@ behind_is() { # ROUNDS WORKER
 check "lead: rounds flow" slowwait 60 rounds_at_least held 10
 kill -STOP "${worker_pids[held2]}"
 check "lead: a worker that the next round waits for is more rounds behind than the lead" slowwait 60 behind_is 5 2
-check "lead: one that waits in that round is not behind" slowwait 60 behind_is 0 0
-check "lead: nor is another" slowwait 60 behind_is 0 1
+check "lead: a worker that waits in that round is not behind" slowwait 60 behind_is 0 0
+check "lead: another worker that waits in that round is not behind" slowwait 60 behind_is 0 1
 equal "lead: a policy that waits for all has none" none "$(value saina_worker_rounds_behind saina_job=all)"
 saina worker set held 2 state dead
 check "lead: a dead worker has none" slowwait 10 behind_is none 2
@@ -157,7 +157,7 @@ equal "a port: injected delay" 0.003 "$(value saina_port_injected_delay_seconds 
 saina port set p1 loss-in 0 delay-out 0
 
 # 7. Many jobs, and clients that do not read
-# So many metrics that they do not fit the buffers of a connection.
+# With so many jobs an answer does not fit the buffers of a connection.
 for i in $(seq 1 40); do
 	saina job add "other$i" elements 1000 workers 2 >/dev/null
 done
@@ -175,7 +175,7 @@ stalled=$!
 check "clients that never read, or never ask: forty connect" slowwait 60 grep -q connected "$WORK/stall"
 check "clients that never read: rounds go on" rounds_go_on steady 20
 check "clients that never read: the agent takes changes" saina job set steady policy bsp
-check "clients that never read: the agent tells of jobs" saina job del other1
+check "clients that never read: the agent deletes a job" saina job del other1
 [ "${1-}" != all ] ||
 	check "clients that never read: they are dropped in the end, and another client gets its answer" slowwait 90 scrape
 equal "clients that never read: no worker was lost" 3 "$(members steady)"

@@ -27,13 +27,11 @@ check "rounds flow" slowwait 30 rounds_at_least short 5
 equal "while there is memory no result is lost" 0 "$(counter short all no-memory)"
 
 # 2. Copies fail, all or one in two
-memory_short() { # SPARE
+memory_short() { # SPARE: one copy of so many succeeds
 	insmod "$SAINA_TEST_NOMEM" spare="$1"
 }
 
 for spare in 2 1000000; do
-
-	# 3. There is memory again
 	at=$(job_field short round)
 	before=$(counter short all no-memory)
 	check "one of $spare copies succeeds: the module is loaded" memory_short $spare
@@ -43,6 +41,8 @@ for spare in 2 1000000; do
 		[ "$(counter short all no-memory)" -gt "$before" ]
 	rmmod nomem
 done
+
+# 3. There is memory again
 check "there is memory again: rounds go on" rounds_go_on short 5
 stop_workers
 verify_sums "memory was short" 60 0 1 2

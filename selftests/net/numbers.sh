@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# float32 through integers: every result of every worker as near to what float64 sums give as the type
-# promises (userland/allreduce/verify_numbers.c), NaN where a worker had one, residuals included
-# (saina-allreduce --values); of small whole numbers the exact sum.  SAINA_TEST_TYPE: int32 or int16.
+# float32 through integers: every result of every worker is as near to the float64 sum as the type
+# promises (userland/allreduce/verify_numbers.c), residuals included; it is NaN where a worker had
+# one, and exact for small whole numbers (saina-allreduce --values).  SAINA_TEST_TYPE: int32 or int16.
 #
 #     w0 .. w15 --- p0 .. p15 [lost in, lost out] --- slot machine
 #        \..............memory........./
@@ -19,16 +19,16 @@
 SHARE=/run/saina-lab/$LAB/run/share
 ROUNDS=25
 KINDS='spike zeros nan large jump'
-# Of whole numbers, whose sums are exact: more, in many slots.
+# Elements of the job with whole numbers, whose sums are exact: more, so that they are in many slots.
 WHOLE=50000
 TYPE=${SAINA_TEST_TYPE:-int32}
 # The payload of 256 elements.
 PAYLOAD=256
 [ "$TYPE" = int32 ] || PAYLOAD=128
-# Some workers are through before they are answered.
+# Some workers have ended before the agent answers them.
 expected_log="by reference: cannot answer worker"
 
-# check_values KIND WORKERS POLICY LOSS [by-reference]: the job's workers see what they should.
+# check_values KIND WORKERS POLICY LOSS [by-reference]: a job whose workers verify their results
 check_values() {
 	local kind=$1 n=$2 policy=$3 what all ends=1 elements=3000 segments
 	[ "$kind" != whole ] || elements=$WHOLE
@@ -37,7 +37,8 @@ check_values() {
 	lab set loss "$4" seed "$SEED" || bail "no loss"
 	job numbers workers "$n" elements $elements type "$TYPE" payload $PAYLOAD ring 64 policy "$policy" "${@:5}"
 	[ -z "${5-}" ] || export SAINA_SHARE=$SHARE
-	# Who is late may fall behind by as many rounds as there are: not by more than are kept.
+	# A late worker may fall behind by all rounds of the job.  ROUNDS is less than the ring keeps; bsp by
+	# reference, which waits for all, runs until it is stopped.
 	if [ "${5-}" ] && [ "$policy" = bsp ]; then
 		ends=''
 		start_all numbers 1000000 "$n" --elements $elements --values "$kind" --think-us 1000 --straggle 0.3
@@ -73,7 +74,7 @@ some_were_late() { # N workers
 	[ $sum -gt 0 ]
 }
 
-# late_policy N: the policy with which, of N workers, the slowest are too late, again and again
+# late_policy N: prints a policy that does not wait for the slowest of N workers
 late_policy() {
 	echo "fastest:k=$(($1 > 2 ? $1 / 2 + 1 : 1))"
 }

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The package of pip, with libsaina in it: a fresh virtual environment, and userland/examples/ddp.py in it.
-# Without an index: what the package needs are Debian's packages.
+# Without an index: its dependencies are Debian's packages.
+#
+#     w0, w1: userland/examples/ddp.py in the virtual environment --- br0
 #
 # 1. pip install
 # 2. Two ranks train
@@ -17,12 +19,13 @@ unset PYTHONPATH SAINA_LIBRARY
 /usr/bin/python3 -c 'import setuptools, wheel, venv, ensurepip, torch' 2>/dev/null || { echo "1..0 # SKIP python3-setuptools, python3-wheel, python3-venv or python3-torch is missing"; exit 4; }
 venv=$WORK/venv
 
-# 1. pip install.  From a copy of what git has, because it builds in the tree.
+# 1. pip install
+# From a copy of the files that git has, because it builds in the tree.
 mkdir "$WORK/tree"
 git -C "$TOP" ls-files -z | (cd "$TOP" && xargs -0 cp --parents -t "$WORK/tree" 2>/dev/null)
 check "pip: a virtual environment" /usr/bin/python3 -m venv --system-site-packages "$venv"
 check "pip: pip install ." "$venv/bin/pip" install --no-build-isolation --no-index "$WORK/tree"
-equal "pip: the package is in the environment, and its own library" "$venv" "$(cd / && "$venv/bin/python" -c '
+equal "pip: the package and its own library are in the environment" "$venv" "$(cd / && "$venv/bin/python" -c '
 import os, saina, saina._lib
 assert saina.version() == open(os.sys.argv[1]).read().strip()
 print(os.path.commonpath([os.path.abspath(saina.__file__), saina._lib._NAME]).split("/lib/")[0])' "$TOP/VERSION" 2>&1)"

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # tools/quickstart/podman: workers in stock containers, on a network of Podman's own.
-# With "all" also what goes wrong, and a network that is there.
+#
+#	podman.sh [all]		all: also sections 3 to 7
 #
 #     namespaces of this test's own: sainad, podman, bridge podman1
 #         veth0 |       veth1 |       veth2 |      veth3 |        <- tc
@@ -107,7 +108,7 @@ matches "quickstart: without podman: says how to install it" '^1: quickstart: po
 "$TOP/tools/quickstart/podman" --workers 65 >"$WORK/output" 2>&1
 matches "quickstart: refuses a number of workers that cannot be" '^2: .*"65" is not a whole number from 1 to 64' "$?: $(cat "$WORK/output")"
 [ "${1-}" = all ] || { finished; exit; }
-# Wherever Podman is with its veths and bridge.
+# At any moment while Podman makes veths and bridge.
 for seconds in 0 0.1 0.2 0.3 0.4 0.5; do
 	ctrl_c 'starting container 0' $seconds --workers 2 -- sleep 1000
 done

@@ -77,7 +77,6 @@ equal "coded:s=1: a sum has one of each pair" "2 2" "$(minmax 0 count_min count_
 saina job del rep
 
 # 5. coded: a round waits for one of each pair
-# Who waits for whom: for one of each pair.
 job pairs workers 4 elements 8192 payload 256 ring 64 policy coded:s=1
 waits_for() { # WORKER...: each open slot, and there is one
 	local slots want

@@ -51,9 +51,9 @@ events_stop
 equal "monitor: one policy event is sent for each change" "2 3 4 5 6" \
 	"$(events 'select(.event=="policy" and .job=="swap" and .to>1)|.to' | xargs)"
 
-# All workers saw each round under the same policy, policies follow each other,
-# and as many were counted in every segment as that round's k says (but at the
-# end, when workers leave).
+# policies_apart: all workers saw each round under the same policy, the policies follow each
+# other, and each segment has as many contributors as the round's k (except at the end, when
+# workers leave).
 policies_apart() {
 	jq -r 'select(.degraded_segments == 0)|"\(.round) \(.k) \(.policy) \(.count_min) \(.count_max)"' \
 		"$WORK"/[0-5].log | awk '{

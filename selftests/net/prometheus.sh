@@ -60,7 +60,7 @@ nsenter --net="/run/netns/saina-$LAB-sw" -- prometheus --config.file="$WORK/prom
 check "Prometheus scrapes sainad" slowwait 60 value_at_least 1 'up{job="saina"}' ||
 	diag "$(tail -n 5 "$WORK/prometheus.log")"
 check "Prometheus has the rounds of the job" slowwait 30 value_at_least 20 'saina_job_rounds_total{saina_job="steady"}'
-# Labels are ours, none was renamed because Prometheus has one of that name.
+# Prometheus renames a label that is in conflict with its own to exported_*: none was renamed.
 equal "no label is in conflict with Prometheus's" "" "$(query '{__name__=~"saina_.+"}' | grep exported_ | head -n 3)"
 check "Prometheus has a rate of rounds" slowwait 60 value_at_least 0.1 'rate(saina_job_rounds_total[30s])'
 

@@ -4,6 +4,8 @@
 # The Python package: four processes of selftests/python/api.py, in one of its cases after
 # the other, with numpy arrays, or, `python.sh torch', with torch tensors.
 #
+#     worker 0 .. 3: w0 .. w3 --- br0
+#
 #	python.sh [numpy|torch [quick]]		quick: without the case that mostly waits
 #
 # 1. One case after the other
@@ -21,7 +23,8 @@ expected_log='worker 3 .* gets no redirected frames|job (broadcast|broadcast_lat
 
 lab_up --workers 4
 
-# run_case NAME [saina job add's words]: all that they say, once.  The function NAME_meanwhile is called, if there is one.
+# run_case NAME [saina job add's words]: runs a case in a new job, and repeats its points.  The function
+# NAME_meanwhile is called, if there is one.
 run_case() {
 	local name=$1 i
 	job "$name" id 0 elements 20000 workers 4 token s3cret "${@:2}"
@@ -40,7 +43,7 @@ run_case reduce
 equal "$with reduce: all have the same float32 mean, to the last bit" 1 \
 	"$(sed -n 's/^digest //p' "$WORK"/*.py.out | sort -u | wc -l)"
 run_case broadcast policy fastest:k=3
-# Worker 3 gets no result that it does not ask for.
+# Without multicast worker 3 gets only results that it asks for.
 no_multicast=(INPUT -d 239.190.0.0/16 -j DROP)
 in_worker 3 iptables -A "${no_multicast[@]}" || bail "worker 3 has no packet filter"
 run_case broadcast_late policy fastest:k=3,lead=none
@@ -58,7 +61,7 @@ print(all((f[0]["done"] == g["done"]).all() for g in f) and
 run_case refuse
 run_case fork
 run_case twin
-# The tool on the switch's host knows it at once, workers in twice the time that they are given to be dead.
+# job show names the worker at once; workers find out after twice dead-ms.
 starts_less_is_named() {
 	[[ $(saina_jq job show sizes '.[0].slow // ""') =~ ^waiting\ for\ worker\ 3\ for\ .*\;\ worker\ 3\ is\ at\ round\ 2\ already ]]
 }
@@ -71,7 +74,6 @@ run_case agree policy fastest:k=3
 run_case saturate policy ssp:2
 
 # 2. coded: the part that a worker computes follows the policy
-# The part that a worker computes follows the policy.
 all_say() { # TEXT
 	local i
 	for i in 0 1 2 3; do
@@ -87,7 +89,6 @@ coded_meanwhile() {
 run_case coded policy coded:s=1
 
 # 3. Logs go to Python, and Ctrl-C ends the waiting
-# What the library logs comes to the callback; a signal ends the waiting for others.
 log_case() {
 	local i
 	job log id 0 elements 20000 workers 4 token s3cret

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# tools/quickstart/qemu: guests on a bridge of its own and on one that is there, Ctrl-C, and what it
+# tools/quickstart/qemu: guests on a bridge of its own and on an existing one, Ctrl-C, and what it
 # refuses.
 #
 #     namespaces of this test's own: sainad, bridge of the quickstart's, or br9
@@ -42,7 +42,7 @@ fails "a bridge without an IPv4 address: says how to give it one" 1 'br9 has no 
 in_ns ip link del br9
 
 # 2. Guests on a bridge of its own, and on one that is there
-# all_right NAME WORKERS ROUNDS: they ended well, and say in words that every sum was right
+# all_right NAME WORKERS ROUNDS: the run ended with status 0, and each worker says that every sum was right
 all_right() {
 	equal "guests, $1: the quickstart ends with status 0" "0: " "$output" || diag "$(grep -v ' run (' "$WORK/$1.out")"
 	equal "guests, $1: each of the $2 says that every sum was right, and nothing was relayed" "$2 $2" \
@@ -80,8 +80,8 @@ ovs_up() {
 		in_ns ip addr add 10.9.0.1/24 dev br9 && in_ns ip link set br9 up
 }
 check "guests, ovs: Open vSwitch with a bridge is started" ovs_up
-# A guest that asks for the bridge's address has the answer of the bridge, not one of its own tap, by
-# which frames come round Open vSwitch.
+# Only the bridge answers ARP for its address.  If the guest's own tap answered, frames would bypass
+# Open vSwitch.
 in_ns sysctl -qw net.ipv4.conf.all.arp_ignore=1
 quickstart ovs --bridge br9 --guests 10.9.0.100/24 --rounds 50
 control ovs

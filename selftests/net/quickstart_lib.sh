@@ -83,7 +83,7 @@ job_runs() {
 	[ "$(job_field quickstart state)" = running ]
 }
 
-ctrl_c() { # WHEN SECONDS WORD...: so long after this line of it
+ctrl_c() { # LINE SECONDS WORD...: Ctrl-C so long after the quickstart has printed this line
 	local at="$2 s after \"$1\""
 	quickstart stop "${@:3}"
 	slowwait 60 said_by stop "$1"
@@ -94,7 +94,8 @@ ctrl_c() { # WHEN SECONDS WORD...: so long after this line of it
 	equal "quickstart: Ctrl-C $at: leaves nothing behind" "" "$(leftovers)"
 }
 
-# fails DESCRIPTION STATUS ERE WORD...
+# fails DESCRIPTION STATUS ERE WORD...: the quickstart with these words ends with STATUS; its last error
+# matches ERE
 fails() {
 	quickstart bad "${@:4}"
 	ended bad

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Kernels that refuse to send what a worker has, while its job runs: an MTU that became
-# too small, a firewall, no route.  That is not loss: the worker says what it is, others
-# need not wait for ever, and what is refused for a while only is sent afterwards.
+# The kernel refuses to send a worker's messages while its job runs: an MTU that became too
+# small, a firewall, no route.  That is not loss: the worker names the cause, others need not
+# wait for ever, and messages that are refused for a while are sent afterwards.
 #
 #     w0: as it is     w1: its kernel refuses
 #
@@ -23,7 +23,7 @@ expected_log='worker 1 .* is (dead: silent|alive, )'
 
 lab_up --workers 2 --bridge linux
 
-# Of what worker 1 sends to the data path, and not of its heartbeats.
+# The rule is for what worker 1 sends to the data path, not for its heartbeats.
 rule=(OUTPUT -p udp --dport 48864 -j)
 
 fw_block() { # DROP|REJECT
@@ -56,7 +56,7 @@ job_start() {
 	check "$1: rounds flow" slowwait 60 rounds_at_least "$1" 5
 }
 
-# trouble JOB [ERE]: what job show says of worker 1 is that; without ERE: nothing
+# trouble JOB [ERE]: the trouble that job show prints matches; without ERE: it prints none
 trouble() {
 	local output
 	output=$(agent_saina -j job show "$1" | jq -r '.[0].trouble // ""')
@@ -67,7 +67,7 @@ trouble() {
 	fi
 }
 
-trouble_shown() { # JOB 0|1: of worker 1, as worker show says it
+trouble_shown() { # JOB true|false: worker show has trouble of worker 1
 	[ "$(agent_saina -j worker show "$1" 1 | jq '.[0] | has("trouble")')" = "$2" ]
 }
 
@@ -85,7 +85,7 @@ arrived_from() {
 	echo $sum
 }
 
-# waited_for JOB SECONDS: some slot, at least
+# waited_for JOB SECONDS: some slot has waited for longer
 waited_for() {
 	[ "$(saina -j slot show "$1" | jq "any(.[]; .age_us > $2 * 1000000)")" = true ]
 }
@@ -116,13 +116,13 @@ others_go_on mtu
 for verdict in DROP REJECT; do
 	job_start "$verdict"
 	check "$verdict: a firewall of worker 1 refuses what it sends" fw_block "$verdict"
-	check "$verdict: worker 1 says so" slowwait 30 has_said 1 "cannot send to the aggregator by eth0: Operation not permitted"
+	check "$verdict: worker 1 says that it cannot send, and why" slowwait 30 has_said 1 "cannot send to the aggregator by eth0: Operation not permitted"
 	check "$verdict: job show says that worker 1 lives and cannot send, and why" slowwait 30 trouble "$verdict" \
 		"worker 1 \(.*\) is alive, but its kernel has refused to send its gradients for [0-9]+ s: Operation not permitted"
-	matches "$verdict: job show says it in words, too" "is alive, but its kernel" "$(agent_saina job show "$verdict")"
-	matches "$verdict: saina doctor says it" "worker 1 .* is alive, but its kernel has refused" \
+	matches "$verdict: the text of job show says that worker 1 lives and cannot send" "is alive, but its kernel" "$(agent_saina job show "$verdict")"
+	matches "$verdict: saina doctor says that worker 1 lives and cannot send" "worker 1 .* is alive, but its kernel has refused" \
 		"$(in_switch "$B/saina" -s "$AGENT_SOCKET" -j doctor host bridge br0 | jq -r '.[] | select(.check == "job").found')"
-	check "$verdict: worker show says it of worker 1" trouble_shown "$verdict" true
+	check "$verdict: worker show has trouble of worker 1" trouble_shown "$verdict" true
 	sent=$(sent_by "$verdict")
 	check "$verdict: its kernel goes on refusing" slowwait 30 trouble "$verdict" "for ([6-9]|[1-9][0-9]+) s"
 	equal "$verdict: what is refused counts neither as sent nor as sent again" "$sent" "$(sent_by "$verdict")"
@@ -150,7 +150,6 @@ check "lost: all sums are exact" wait_all 60
 saina job del lost
 
 # 4. A worker that computes sends nothing: no trouble
-# A worker that computes sends nothing, and is not reported for that.
 job busy workers 2 elements 20000 payload 352 policy bsp dead 2000 heartbeat 200
 start 0 busy 1000000 --elements 20000 --think-us 1000
 start 1 busy 1000000 --elements 20000 --think-us 8000000

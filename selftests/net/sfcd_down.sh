@@ -3,7 +3,9 @@
 #
 # SFCD with "down": a learning rate at the limit of stability makes the signs of the gradients
 # flip from round to round, and k rises; a small one lets them agree again, and k falls; and
-# once more.  Four processes of selftests/python/rate.py, that descend by the mean of their gradients.
+# once more.  Four processes of selftests/python/rate.py, which descend by the mean of their gradients.
+#
+#     worker 0 .. 3: w0 .. w3 --- br0
 #
 # 1. With "down": k falls when signs stay
 # 2. Without it k stays
