@@ -7,6 +7,8 @@
 #     w0 .. w3 --- p0 .. p3 --- slot machine
 #       \..............memory........./
 #
+#	shm.sh [ovs]		ovs: on Open vSwitch, where all ports have XDP; without section 9
+#
 # 1. Jobs that have no shared memory
 # 2. Four workers by reference: gradients do not cross the ports
 # 3. A worker dies and comes back, first without the socket
@@ -14,8 +16,8 @@
 # 5. The data path is removed, too
 # 6. Losses, stragglers, floats
 # 7. By reference only: segments are longer than the MTU
-# 8. With Open vSwitch (shm.sh ovs), where all this is by XDP: three workers leave at once
-# 9. Else: XDP instead of tc
+# 8. Open vSwitch: three workers leave at once
+# 9. A Linux bridge: XDP instead of tc
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -134,7 +136,7 @@ lossy() {
 	equal "$1 % loss, $2, $3$only: all segments of all rounds are there" \
 		"$rounds $((segments * rounds)) 0" "$(summary 0 rounds exact unverified)"
 	check "$1 % loss, $2, $3$only: the same results" same_results 0 1 2 3
-	check "$1 % loss, $2, $3$only: doorbells were sent" test "$(counter lossy all stored)" -gt 0
+	check "$1 % loss, $2, $3$only: gradients were stored" test "$(counter lossy all stored)" -gt 0
 	saina job del lossy
 }
 only=''
@@ -152,7 +154,7 @@ only=", only"
 lossy 0 fastest:k=2,lead=none int32 --think-us 500 --straggle 0.3
 lossy 5 bsp float32
 lossy 20 fastest:k=3,late=drop int32
-# Results of many rounds lie where it reads them.
+# The ring keeps the results of many rounds: worker 3 reads those that it has missed there.
 job behind workers 4 elements 20000 pool 4 ring 64 policy fastest:k=2,lead=none by-reference-only
 start_all behind 1000000 4 --elements 20000 --think-us 100000
 check "only: rounds flow" slowwait 30 rounds_at_least behind 3
@@ -178,13 +180,13 @@ matches "only: it says what to do" "is by-reference-only: SAINA_SHARE is not set
 saina job del alone
 lab_down
 
-# 8. Three workers leave at once
+# 8. Open vSwitch: three workers leave at once
 one_is_left() { # JOB
 	[ "$(members "$1")" = 1 ]
 }
 
 if [ "$bridge" = ovs ]; then
-	# The agent hears of all three when it goes on.  Rounds need neither it nor them, up to the lead.
+	# While the agent is stopped, rounds go on up to the lead.  It gets all three LEAVEs at once.
 	lab_up --workers 4 --bridge ovs
 	expected_log="asked for round [0-9]+, which is gone"
 	job leavers workers 4 elements 8192 payload 256 ring 64 policy fastest:k=1 by-reference heartbeat 1000 dead 60000
@@ -209,7 +211,7 @@ if [ "$bridge" = ovs ]; then
 	exit
 fi
 
-# 9. XDP instead of tc
+# 9. A Linux bridge: XDP instead of tc
 lab_up --workers 4 --bridge linux --hook xdp
 job xdp workers 4 elements 8192 payload 256 by-reference
 start_all xdp 1000000 4 --elements 8192 --think-us 2000

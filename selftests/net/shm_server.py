@@ -7,13 +7,13 @@ shm_server.py ask SOCKET VERSION JOB WORKER SESSION [BYTES]   one request, cut t
 shm_server.py flood SOCKET N                N connections, each with a message that carries two
                                        descriptors; prints how many messages were taken by the
                                        kernel (then each was answered with a refusal, or closed)
-shm_server.py silent SOCKET N               N connections that say nothing; prints how many of them
-                                       were refused with a sentence, and "held"; when the others
-                                       are closed by sainad prints "closed" and ends
+shm_server.py silent SOCKET N               N connections that say nothing; prints "held" when all
+                                       are made; when sainad has refused or closed each of them,
+                                       prints "refused N closed N" and ends
 shm_server.py keep SOCKET JOB WORKER SESSION POOL ENTRY        asks for the memory, maps both arrays,
-                                       prints "mapped"; at each line of standard input prints the
-                                       sessions that its entries have, in hex, and the newest round of
-                                       results; ends at "end" """
+                                       prints "mapped"; for each line of standard input prints the
+                                       sessions in the entries of the input array, in hex, and the
+                                       newest round of results; ends at "end" """
 import array
 import mmap
 import os
@@ -63,7 +63,7 @@ def silent(path, n):
     held, refused = [], 0
     for _ in range(int(n)):
         s = connect(path)
-        # sainad may refuse it, or close it once it has said nothing for too long
+        # sainad may refuse the connection, or close it after a silence that is too long.
         held.append(s)
     poll = select.poll()
     for s in held:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a socket of AF_PACKET sees of training, beside the slot machine, which must not write
-into memory that such a socket shares.
+"""Captures frames of a worker with a socket of AF_PACKET: the slot machine must not write into
+memory that such a socket shares.
 
     skb_clones.py INTERFACE FILE WORKER_IP
 
-It captures until there is FILE, and looks at what it has captured after that.
+It captures until FILE exists, and reads what it has captured only then.
 
-Every message captured from WORKER_IP to the aggregator has to be what a worker may send, and
-each gradient (round, segment), if it is seen twice, the same both times.  Prints in JSON how
+Every message captured from WORKER_IP to the aggregator must have a type that workers send, and
+each gradient (round, segment) that is seen twice must be the same both times.  Prints in JSON how
 many frames, GSO batches and messages there were, what was wrong, and a checksum of each
 gradient, by which two captures can be compared."""
 
@@ -29,7 +29,7 @@ DATA = 48864
 
 
 def messages(udp: bytes):
-    """Of one GSO batch: all are as long as the first says."""
+    """(type, bytes) of each message of a GSO batch."""
     at = 0
     while at + HDR <= len(udp):
         kind, count = udp[at + 1], struct.unpack_from("<H", udp, at + 16)[0]

@@ -20,7 +20,7 @@ lab_up --workers 2 --bridge linux
 out=/run/saina-lab/$LAB/seen
 mkdir "$out"
 
-# capture WORKER: captures what a worker sends, at both ends of its link, until there is $out/enough
+# capture WORKER: captures what a worker sends, at both ends of its link, until $out/enough exists
 capture() {
 	in_worker "$1" python3 "$NET_DIR/skb_clones.py" eth0 "$out/enough" "10.190.0.1$1" >"$out/eth$1" &
 	in_switch python3 "$NET_DIR/skb_clones.py" "p$1" "$out/enough" "10.190.0.1$1" >"$out/p$1" &

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# A worker whose end of the link cannot take redirected frames: detected when it
-# joins, served by the tc program of the ports or, where Open vSwitch's userspace datapath
-# would take the results before that, through the bridge; job, port and worker show it, with a remedy.
+# A worker whose end of the link cannot take redirected frames is detected when it joins.  It
+# gets results by the tc program of the ports or, with Open vSwitch's userspace datapath, which
+# would take frames before tc, through the bridge.  Port and worker say so, with a remedy.
 #
 #     w0, w1: GRO on       w2: GRO off, no NAPI
 #

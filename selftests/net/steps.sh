@@ -121,7 +121,7 @@ counted() { # COUNTER
 }
 send_as_worker1 type=7 count=0 round=0
 send_as_worker1 type=7 count=0 round=4000000
-check "hostile: a clock that goes back, and one that is far ahead, are counted" slowwait 5 counted clock-order
+check "hostile: a clock that goes back or is far ahead is counted" slowwait 5 counted clock-order
 send_as_worker1 type=5 round=4000000
 send_as_worker1 type=5 round=1
 check "hostile: updates out of order are counted" slowwait 5 counted inc-order

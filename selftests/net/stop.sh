@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# One SIGTERM or SIGINT ends a worker, whatever it waits for: the others before the job
-# runs, or a round of which nothing comes.
+# One SIGTERM or SIGINT ends a worker, whatever it waits for: other workers before the job
+# runs, or the result of a round.
 #
 #     w0: gets the signal     w1: is not there, or stands still
 #
@@ -20,7 +20,7 @@ ends_by() {
 	slowwait 60 worker_ended "$2"
 }
 
-waits() { # WORKER JOB: for others
+waits() { # WORKER JOB: the worker waits for others before the job runs
 	worker_state_is "$2" "$1" alive && [ "$(job_field "$2" state)" = forming ]
 }
 
@@ -67,7 +67,7 @@ for signal in TERM INT; do
 done
 
 # 2. saina-train, likewise
-# Pictures of nothing.
+# Random pictures.
 python3 -c '
 import random
 for i in range(1797):

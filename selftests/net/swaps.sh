@@ -16,8 +16,8 @@ lab_up --workers 4
 policies=(bsp fastest:k=3 sfcd:k0=2 "timeout:8ms,kmin=2" "fastest:k=3,timeout=8ms,kmin=2" ssp:3 coded:s=1 asp
 	external:k0=3 grouped:g=2)
 
-# Each ordered pair once: from the first to each later one and back, from the second ..; then
-# home.  What is printed are indexes.
+# pair_order: prints indexes of policies, in an order that has each ordered pair once: from the
+# first to each later one and back, the same from the second, and so on; at the end the first.
 pair_order() {
 	local i j
 	for ((i = 0; i < ${#policies[@]}; i++)); do
@@ -38,7 +38,8 @@ all_stopped() { # all workers are stopped, with all their threads
 	done
 }
 
-# What the tool says of the swap: asked for, in force, with their numbers, and does one wait?
+# status: prints the policy that was set and the one in force, with their numbers, and whether the
+# former waits, as the tool shows them.
 # shellcheck disable=SC2016
 status() {
 	saina_jq job show swap '.[0]|. as $j|(.policy_next // {policy, seq: .policy_seq})|
@@ -65,7 +66,7 @@ all_go_on() { # N
 	return 1
 }
 
-# swap POLICY: is set while workers run, comes into force, and every worker goes on.
+# swap POLICY: sets it while workers run; it comes into force, and every worker goes on.
 swap() {
 	local out
 	out=$(saina policy set swap "$1" 2>&1) || { echo "not set: $out"; return 1; }
@@ -74,7 +75,7 @@ swap() {
 	all_go_on 3
 }
 
-# The same while all workers are stopped, so that it waits until they go on.
+# swap_while_stopped POLICY: the same while all workers are stopped: the policy waits until they go on.
 swap_while_stopped() {
 	local before output
 	before=$(job_field swap policy_active)

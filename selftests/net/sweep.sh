@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# saina-allreduce as people use it: a table, sizes that grow, and for whom it waits.
+# saina-allreduce as users run it: a table, sizes that grow, and for whom it waits.
 #
 #     w0 .. w2: eth0     sainad, br0 (Linux bridge)
 #
@@ -29,7 +29,7 @@ reap_all() { # WORKER...
 	return $bad
 }
 
-rows() { # WORKER: sizes, and whether time, bandwidths and wrong are as they have to be
+rows() { # WORKER: prints the sizes of the table, with a "?" behind those whose row is not consistent
 	awk -v n=2 '!/^ *[0-9]/ { next }
 		{ alg = $1 / $4 / 1000; bus = $5 * 2 * (n - 1) / n
 		  ok = $2 == $1 / 4 && $4 > 0 && ($5 - alg) ^ 2 < 1e-6 + alg ^ 2 / 100 && ($6 - bus) ^ 2 < 1e-5 && $7 == 0
@@ -51,19 +51,19 @@ matches "table: on a terminal progress is shown, and cleared before the row" \
 	$'\r\e\\[Kround 0 of 30.*\r\e\\[K.* 4000 +1000 ' "$(cat "$WORK/terminal")"
 saina job del shown
 
-# 2. A sweep
+# 2. A sweep, with all workers and with a straggler that is not waited for
 job sweep workers 2 elements 100000
 for i in 0 1; do
 	people $i sweep -b 64 -e 256K -f 8 --iters 6 --warmup 2
 done
 check "sweep: both workers end with status 0" reap_all 0 1
-# whole segments of 352 elements from the second size on
+# From the third size on a size is a whole number of segments of 352 elements.
 equal "sweep: a row for each size" "64 512 2816 32384 261888 " "$(rows 0)"
 equal "sweep: the other worker has the same sizes" "$(rows 0)" "$(rows 1)"
 matches "sweep: all sums are exact" "segments: [0-9]+ right .* 0 unverified, 0 wrong" "$(cat "$WORK/1.out")"
 saina job del sweep
 
-# as many rounds are kept as there are: the slow one is never too late
+# The ring keeps more rounds than there are: the slow worker is never too late.
 job fast workers 2 elements 100000 ring 64 policy fastest:k=1
 for i in 0 1; do
 	people $i fast -b 4K -e 64K -f 4 --iters 6 --warmup 2 --think-us $((i * 3000)) --json

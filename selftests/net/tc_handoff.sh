@@ -43,7 +43,7 @@ reduce() {
 	saina job del "p$1"
 }
 
-# no_wrong_checksum WHAT: since the workers' namespaces exist
+# no_wrong_checksum WHAT: no worker has got a wrong checksum since its namespace was made
 no_wrong_checksum() {
 	local i
 	for i in 0 1 2; do
@@ -54,7 +54,8 @@ no_wrong_checksum() {
 
 reduce 2048 int32
 reduce 352 float32
-# XDP has passed on what has a checksum yet to be finished, which here is done where it leaves.
+# XDP has handed over frames whose checksum is not finished: without offload it is finished where
+# they leave.
 for i in 0 1 2; do
 	in_switch ethtool -K p$i tx off >/dev/null || bail "the checksum offload of p$i cannot be turned off"
 done
@@ -63,7 +64,7 @@ no_wrong_checksum "ports without checksum offload"
 for i in 0 1 2; do
 	in_switch ethtool -K p$i tx on >/dev/null
 done
-# Here the sender has finished it.
+# Without offload at the workers the sender has finished it.
 for i in 0 1 2; do
 	in_worker $i ethtool -K eth0 tx off >/dev/null || bail "the checksum offload of w$i cannot be turned off"
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A foreign program at the tcx hook of an interface, behind those that are there, as
-Cilium does it: what gets to it goes on to the bridge, and no later program is asked.
+"""Attaches a foreign program at the tcx hook of an interface, behind those that are there, as
+Cilium does: frames that reach it go on to the bridge, and no later program sees them.
 
     tcx.py INTERFACE
 

@@ -3,9 +3,10 @@
 """A terminal for `saina top': top.py KEYS SECONDS PATTERN... -- COMMAND...
 
 Runs COMMAND on a pseudo terminal of 120 columns and 30 lines until the screen matches all
-PATTERNs (regular expressions, of the whole screen) at once, or SECONDS are over; types KEYS,
-one at a time, when it does, those before a "/" when the screen has something; waits for COMMAND to end.  Prints the last screen that was seen
-before KEYS, "status N", and whether the terminal was left as it was.  Exits 0 if all matched."""
+PATTERNs (regular expressions, of the whole screen) at once, or SECONDS are over.  Then types
+KEYS, one at a time; those before a "/" it types as soon as the screen is not empty.  Waits for
+COMMAND to end.  Prints the last screen before KEYS, "status N", and whether the terminal was
+left as it was.  Exits 0 if all matched."""
 import fcntl
 import os
 import pty

@@ -65,7 +65,6 @@ equal "top: without a terminal the status is 1" 1 $?
 matches "top: an interval that cannot be is refused" "100 to 60000 milliseconds" "$(saina top interval 5 2>&1)"
 
 # 3. bsp: all wait for the straggler
-# All workers wait for one.
 stop_workers
 check "fastest-k: all sums are exact" wait_all 60
 job lockstep workers 3 elements 20000 payload 352 ring 64 policy bsp
@@ -104,7 +103,6 @@ check "a worker is stopped: top and worker show have the same lateness" slowwait
 kill -CONT "${worker_pids[2]}"
 
 # 5. The agent ends
-# The agent is stopped and started while top runs.
 stop_workers
 check "BSP: all sums are exact" wait_all 60
 check "the agent ends" lab agent stop

@@ -4,6 +4,8 @@
 # DistributedDataParallel with saina.torch: four ranks of selftests/python/ddp.py, which use Gloo
 # beside it for what DDP itself does and to compare.
 #
+#     rank 0 .. 3: w0 .. w3 --- br0 (Linux bridge)
+#
 # 1. One case after the other
 # 2. A rank is killed in its backward
 # 3. The agent is killed and started
@@ -14,7 +16,7 @@
 # shellcheck source=../python/lib.sh
 . "$NET_DIR/../python/lib.sh"
 ddp=$TOP/selftests/python/ddp.py
-# Two of them are killed.
+# Ranks are killed in sections 2 and 4.
 expected_log='job bsp: worker [0-9]+ .* is dead: silent for'
 DEFAULT_BRIDGE=linux
 
@@ -56,7 +58,7 @@ saina job del bsp >/dev/null
 job bsp id 0 elements 700000 workers 4 token s3cret dead 3000
 rm -f "$WORK"/*.py.out "$WORK"/digest-*
 for i in 0 1 2 3; do
-	# The first rank is sought by its host's name, which is an address here.
+	# torchrun looks for the first rank by the name of its host, which is an address here.
 	# shellcheck disable=SC2016
 	py_env=(TZ=UTC unshare --uts sh -c 'hostname "$0"; exec "$@"' "10.190.0.1$i")
 	py "$i" "$i" /usr/bin/torchrun --nnodes=4 --nproc_per_node=1 --rdzv_backend=c10d --rdzv_id=t "--rdzv_conf=is_host=$((i == 0)),timeout=240" --max_restarts=3 \

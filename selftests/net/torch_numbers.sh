@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Numbers: what float64 and Gloo give, for gradients of any size, NaN and Inf: two and four ranks of
-# selftests/python/values.py.  `torch_numbers.sh CASES [RANKS]' does these only; amp needs PyTorch 2.3 (trixie.sh).
+# Results are near to those of float64 and Gloo, for gradients of any size, NaN and Inf: two and four
+# ranks of selftests/python/values.py.
+#
+#     rank 0 .. 3: w0 .. w3 --- br0 (Linux bridge)
+#
+#	torch_numbers.sh [CASES [RANKS]]	only these; the case amp needs PyTorch 2.3 (trixie.sh)
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -12,7 +16,7 @@ DEFAULT_BRIDGE=linux
 
 lab_up --workers 4
 
-# run_case N NAME: in jobs of its own, so that its rounds are the first
+# run_case N NAME: N ranks run a case in new jobs, so that their rounds are the first
 run_case() {
 	job bsp id 0 elements 800000 workers "$1" token s3cret
 	job fastest id 1 elements 200000 workers "$1" token s3cret policy "fastest:k=$(($1 - 1))"

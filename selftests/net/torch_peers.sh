@@ -4,6 +4,8 @@
 # Ranks that get model, optimizer and round from another one, because they are too far behind, were restarted or
 # come late.  Four ranks of selftests/python/peers.py, and of alone.py.
 #
+#     rank 0 .. 3: w0 .. w3 --- br0 (Linux bridge)
+#
 #     ROUNDS=500 LATE=0.1 SEEDS=3 torch_peers.sh "bsp lasting killed_steps killed_plain"     trains for longer
 
 # shellcheck source=lib.sh
@@ -16,7 +18,7 @@ DEFAULT_BRIDGE=linux
 
 lab_up --workers 4
 
-# run_case NAME: in jobs of its own, so that rounds count from 0
+# run_case NAME: runs a case in new jobs, so that rounds count from 0
 run_case() {
 	job bsp id 0 elements 200000 workers 4 token s3cret
 	job fastest id 1 elements 200000 workers 4 token s3cret policy fastest:k=3,lead=none
@@ -33,7 +35,7 @@ died_meanwhile() {
 	equal "died: it was killed while it served" 137 "$status" || diag "$(tail -n 3 "$WORK/1.err")"
 }
 
-# killed FORM MODEL: each rank with a process group and a torchrun of its own
+# killed FORM MODEL: rank 3 is killed three times; each rank has a process group and a torchrun of its own
 killed() {
 	local i what="killed, $1, $2"
 	job fastest id 0 elements 200000 workers 4 token s3cret policy fastest:k=3 dead 3000

@@ -3,6 +3,8 @@
 #
 # Uses of saina.torch.State: copies and checkpoints of hooked models, several States or models in
 # one process, ranks that end alone.  Four ranks of selftests/python/states.py.
+#
+#     rank 0 .. 3: w0 .. w3 --- br0 (Linux bridge)
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -16,7 +18,7 @@ lab_up --workers 4
 
 read -ra cases <<<"${1:-copy sparse two_states dropped two_models freeze update update_raises mistakes join left early left_raises differ alone unknown silent}"
 for name in "${cases[@]}"; do
-	# jobs of its own, so that rounds count from 0
+	# New jobs for each case, so that rounds count from 0.
 	job bsp id 0 elements 700000 workers 4 token s3cret
 	job fastest id 1 elements 700000 workers 4 token s3cret policy fastest:k=3,lead=none
 	job second id 2 elements 700000 workers 4 token s3cret

@@ -6,7 +6,8 @@
 #
 #     this host: lab, agent, libsaina --- the ranks: chroot to a Debian 13, which has this host's /tmp and source tree
 #
-#	trixie.sh [SCRIPT ARG...]	a script beside this one, with its words (c10d.sh, with the cases below)
+#	trixie.sh [SCRIPT ARG...]	runs a script beside this one (c10d.sh, with the cases below)
+
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
 skip() {

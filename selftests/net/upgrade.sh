@@ -17,17 +17,18 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# 732dd4f speaks the protocol of this version and has other maps; the others speak older ones.
+# 732dd4f speaks the protocol of this version and has other maps; the others speak older protocols.
 read -ra commits <<<"${*:-${SAINA_PREVIOUS-732dd4f 0ca4d8c cd892c4}}"
 new=$B
 expected_log='is of another version \((its maps have )?not layout|jobs are known from before, but the data path is gone|it makes no sense to this version|it is damaged, or of another version|speaks version|is dead: silent for'
 
-# number FILE NAME: a #define of a version
+# number FILE NAME: prints the number that this #define of a header has
 number() {
 	sed -nE "s/^#define[[:space:]]+$2[[:space:]]+([0-9]+).*/\1/p" "$1"
 }
 
-# build COMMIT: of a version, into $B/previous, once
+# build COMMIT: builds a version in $B/previous, once; sets old, protocol and layout; fails if git does
+# not have COMMIT
 build() {
 	local full dir
 	full=$(git -C "$TOP" rev-parse --verify --quiet "$1^{commit}") || return 1
@@ -50,10 +51,10 @@ agent() {
 	SAINA_BUILD=$agent_of lab agent "$@"
 }
 
-# workers_of BUILD: whose saina-allreduce start() starts
+# workers_of BUILD: start() starts the saina-allreduce of this build directory
 workers_of() {
 	worker_program=("$1/saina-allreduce")
-	# earlier ones finish their round in any case
+	# Earlier versions without that option finish their round in any case.
 	stop_options=()
 	! "$1/saina-allreduce" --help | grep -q -- --stop-ms || stop_options=(--stop-ms $((60000 * SLOW)))
 }
@@ -67,18 +68,19 @@ logged() { # ERE
 	grep -qaE "$1" "/run/saina-lab/$LAB/sainad.log"
 }
 
-# Workers of another version do not notice that the agent is another one: their time-out ends them.
+# Workers of another protocol version do not notice that the agent was replaced: their time-out ends
+# them.
 quick=(--elements 8192 --token t0ken --think-us 4000 --timeout-ms $((15000 * SLOW)))
 train() { # N
 	start_all steady 1000000 "$1" "${quick[@]}"
 }
 
-# a sentence, and no crash: status 1 of a tool, a line that is not a usage
-sentence() { # STATUS TEXT ERE
+# sentence STATUS TEXT ERE: the tool failed with status 1 and a sentence, not with a usage text
+sentence() {
 	[ "$1" = 1 ] && [[ $2 =~ $3 ]] && [[ $2 != *Usage* ]]
 }
 
-# shows BUILD WHOSE: all that can be shown
+# shows BUILD WHOSE: the tool shows everything, as JSON and as text
 shows() {
 	local object out bad=''
 	for object in "job show" "worker show steady" "port show" "slot show steady" "stats show" "limits show"; do
@@ -90,12 +92,12 @@ shows() {
 	equal "$2 shows jobs, workers, ports, slots, counters and limits" "" "$bad"
 }
 
-# changes BUILD WHOSE: jobs come, change and go
+# changes BUILD WHOSE: the tool adds, changes and deletes a job, and is refused
 changes() {
 	check "$2 adds a job" tool_of "$1" job add "other" workers 2 elements 1000 payload 256 policy fastest:k=2
 	check "$2 sets its policy" tool_of "$1" job set other policy bsp
-	matches "$2 is refused with a sentence" "no job|does not exist|there is" "$(tool_of "$1" job show nobody 2>&1)"
-	equal "$2 is refused with status 1" 1 "$(tool_of "$1" job set other policy fastest:k=9 >/dev/null 2>&1; echo $?)"
+	matches "$2 shows no job that does not exist, with a sentence" "no job|does not exist|there is" "$(tool_of "$1" job show nobody 2>&1)"
+	equal "$2 sets no k above the workers, with status 1" 1 "$(tool_of "$1" job set other policy fastest:k=9 >/dev/null 2>&1; echo $?)"
 	check "$2 deletes a job" tool_of "$1" job del other
 }
 
@@ -110,7 +112,7 @@ monitors() { # BUILD WHOSE
 	equal "$2 understands what it hears" "" "$(jq -c . "$WORK/heard" 2>&1 >/dev/null)"
 }
 
-trains() { # WHAT: with the lab's workers as they are
+trains() { # WHAT: rounds of the workers that run go on
 	check "$1: rounds go on" log_goes_on 20
 }
 
@@ -124,7 +126,7 @@ check_refused() {
 	matches "$1" "$2" "$(join_error 0 0 steady --token t0ken --elements 8192 --join-timeout-ms $((3000 * SLOW)))"
 }
 
-# both PROTOCOLS... : w0, w1 of one version, w2, w3 of the other
+# mixed: w0 and w1 of the old version, w2 and w3 of the new one
 mixed() {
 	local i
 	for i in 0 1 2 3; do
@@ -133,8 +135,8 @@ mixed() {
 	done
 }
 
-# upgrade from $old to $new, and back
-pair() { # COMMIT
+# pair COMMIT: upgrades from that version to this one, and back
+pair() {
 	local version=$1 same_protocol='' same_layout=''
 	[ "$protocol" != "$(number "$TOP/uapi/saina/proto.h" SAINA_PROTO_VERSION)" ] || same_protocol=1
 	[ "$layout" != "$(number "$TOP/uapi/saina/bpf.h" SAINA_LAYOUT)" ] || same_layout=1
@@ -233,7 +235,7 @@ all_gone() {
 }
 
 # 4. Maps of another layout
-# Workers of this version, whose agent finds maps of another layout: the names of the programs tell.
+# Workers of this version, whose agent finds maps of another layout by the names of the programs.
 other_layout() {
 	local pins=/run/saina-lab/$LAB/bpf p
 	layout=$(number "$TOP/uapi/saina/bpf.h" SAINA_LAYOUT)

@@ -44,5 +44,5 @@ while [ ! -e "$dir/end" ]; do
 	fi
 	read -r -t 0.1 -u 9
 done
-# not that of the last pause
+# Not the status of the last pause.
 exit 0

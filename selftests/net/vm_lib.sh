@@ -31,7 +31,7 @@ vm_start() {
 	vm_pids[$1]=$!
 }
 
-vm_up() { # WORKER: or it is over already
+vm_up() { # WORKER: its VM is up, or has ended
 	[ -e "$WORK/vm$1/up" ] || pid_gone "${vm_pids[$1]}"
 }
 
@@ -43,8 +43,8 @@ vm_check_up() { # WORKER SECONDS
 	}
 }
 
-# vm_worker WORKER JOB ROUNDS [saina-allreduce's options]: what start() is for a
-# namespace; its lines are in $WORK/WORKER.log.
+# vm_worker WORKER JOB ROUNDS [saina-allreduce's options]: does in a VM what start() does in
+# a namespace; the worker's log is $WORK/WORKER.log.
 vm_worker() {
 	local dir=$WORK/vm$1
 	rm -f "$dir"/{status,log,out,err}
@@ -69,8 +69,8 @@ vm_workers_stop() { # WORKER...
 	done
 }
 
-# vm_wait SECONDS WORKER...: until their workers have ended; good if they ended well,
-# which they do only if every sum was right.
+# vm_wait SECONDS WORKER...: waits until these workers have ended; succeeds if all ended with
+# status 0, which they do only if every sum was right.
 vm_wait() {
 	local deadline=$((SECONDS + $1)) i bad=0
 	shift
@@ -84,7 +84,7 @@ vm_wait() {
 	return $bad
 }
 
-vm_kill() { # WORKER: the qemu of it, as if the machine had lost its power
+vm_kill() { # WORKER: kills the VM's qemu, as if the machine had lost its power
 	local pid
 	for pid in $(ip netns pids "saina-$LAB-sw"); do
 		[ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$(command -v qemu-system-x86_64)")" ] &&

@@ -69,7 +69,7 @@ reduce int32 352 int32 10007 20
 reduce float32 256 float32 10007 10
 
 # 3. fastest-k
-# Rounds are kept for 3 s, should a VM not be run for a while.
+# The ring keeps the rounds of 3 s, in case the host does not run a VM for a while.
 job fast workers 4 elements 4096 payload 256 ring 64 policy fastest:k=2 dead 60000
 vm_worker 2 fast 1000000 --elements 4096 --cancel --think-us 50000
 vm_worker 3 fast 1000000 --elements 4096 --cancel --think-us 50000
@@ -117,8 +117,7 @@ vm_end 3
 lab_down
 
 # 5. A Linux bridge, long frames, checksums left to the device
-# A frame longer than a page is no longer the driver's to give to the program: the
-# kernel does it, with an skb.
+# The tun driver gives the program no frame that is longer than a page: the kernel does, as an skb.
 expected_log='^$'
 lab_up --workers 2 --bridge linux --hook xdp --mtu 9000
 check "Linux bridge: tap t2 is added" lab tap add t2
