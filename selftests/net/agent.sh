@@ -43,9 +43,11 @@ pins() { # maps.debug and progs.debug are the filesystem's own
 	find "/run/saina-lab/$LAB/bpf" -mindepth 1 ! -name "*.debug"
 }
 
-# The kernel frees a program a moment after its last user.
+# The programs of $loaded are gone; fails if there were none.  The kernel frees a program a moment
+# after its last user.
 unloaded() {
 	local id
+	[ -n "$loaded" ] || return 1
 	for id in $loaded; do
 		! bpftool prog show id "$id" >/dev/null 2>&1 || return 1
 	done

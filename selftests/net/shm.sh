@@ -36,20 +36,32 @@ port_bytes() {
 	in_switch cat /proc/net/dev | awk '/p[0-9]+:/ { n += $2 } END { print n }'
 }
 
-# Of a round of 8192 elements of four workers: do gradients cross the ports?
-crosses() { # JOB
+# bytes_a_round JOB: bytes that cross the ports in a round; fails if rounds do not go on
+bytes_a_round() {
 	local at bytes
 	at=$(job_field "$1" round)
 	bytes=$(port_bytes)
-	slowwait 20 rounds_at_least "$1" $((at + 20))
-	bytes=$((($(port_bytes) - bytes) / ($(job_field "$1" round) - at)))
-	echo "# $bytes bytes a round"
-	# half of it: rounds go on while bytes and rounds are read, one after the other
-	[ $bytes -gt $((4 * 8192 * 4 / 2)) ]
+	slowwait 20 rounds_at_least "$1" $((at + 20)) || return 1
+	echo $((($(port_bytes) - bytes) / ($(job_field "$1" round) - at)))
 }
 
-crosses_not() {
-	! crosses "$1"
+# Half of a round of 8192 elements of four workers: rounds go on while bytes and rounds are read,
+# one after the other.
+HALF_ROUND=$((4 * 8192 * 4 / 2))
+
+# Do gradients cross the ports?
+crosses() { # JOB
+	local bytes
+	bytes=$(bytes_a_round "$1") || { echo "rounds do not go on"; return 1; }
+	echo "# $bytes bytes a round"
+	[ "$bytes" -gt $HALF_ROUND ]
+}
+
+crosses_not() { # JOB
+	local bytes
+	bytes=$(bytes_a_round "$1") || { echo "rounds do not go on"; return 1; }
+	echo "# $bytes bytes a round"
+	[ "$bytes" -le $HALF_ROUND ]
 }
 
 # 1. Jobs that have no shared memory
