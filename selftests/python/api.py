@@ -27,7 +27,7 @@ def point(good, what, why=""):
 
 
 def make(array):
-    """As what is tested: an array, or a tensor that shares its memory."""
+    """@array, or a tensor that shares its memory, whichever is tested."""
     if TORCH:
         import torch
         return torch.from_numpy(array)
@@ -64,7 +64,7 @@ def case_reduce(w):
     x = [values(RANK, 9, n) for n in sizes]
     r = [w.start(make(b)) for b in x]
     calls = [q.wait() for q in r]
-    point(r[0].done() and r[0].wait() is calls[0], "a request that was waited for is done, twice is once")
+    point(r[0].done() and r[0].wait() is calls[0], "a request that was waited for is done, and waiting again gives the same result")
     w.round_done()
     point(all((b == total(9, n=n)).all() for b, n in zip(x, sizes)), "buckets: three all-reduces of a round are exact")
     s = w.stats()
@@ -109,7 +109,7 @@ def let_go_first(w, late):
 
 
 def case_broadcast_late(w):
-    """k = 3, lead=none: worker 3 begins when the aggregator has the results of the broadcast no more.  It has not heard them."""
+    """k = 3, lead=none: worker 3, which gets no multicast, begins when the aggregator no longer has the broadcast's results."""
     x = numpy.full(100, RANK, numpy.int32)
     if RANK == 3:
         while w.info().next_round < 4 * w.info().ring:
@@ -242,7 +242,7 @@ def case_refuse(w):
 
 
 def case_fork(w):
-    """A child of a parent whose thread is in the library; two threads at once."""
+    """fork() while a thread is in the library; threads that look while one reduces; a signal that ends the waiting."""
     x = values(RANK, 0)
     r = w.start(make(x))
     t = threading.Thread(target=r.wait)
@@ -276,7 +276,7 @@ def case_fork(w):
             bad.append(rnd)
     for t in threads:
         t.join()
-    point(not bad, "threads: three look while one reduces", str(bad))
+    point(not bad, "threads: three read info and statistics while one reduces", str(bad))
 
     # The GIL: Python runs while a call waits for others, and a signal ends the waiting.
     if RANK == 0:
@@ -314,7 +314,7 @@ def alarm(*_):
 
 
 def case_sizes(w):
-    """Worker 3 starts another size than the others, who wait for what it never sends."""
+    """Worker 3 starts another size than the others, which wait for elements that it never sends."""
     x = values(RANK, 0, 1000)
     w.allreduce(make(x))
     point((x == total(0, n=1000)).all(), "ranks that start the same size reduce")
@@ -341,7 +341,7 @@ def case_sizes(w):
 
 
 def case_agree(w):
-    """Before the first round: the sizes are the same; worker 3 has them in another order."""
+    """agree() before the first round: with the same sizes; then worker 3 has another order, or another number."""
     w.agree([1000, 500])
     point(True, "agree: workers with the same sizes agree")
     mine, other, theirs = ("500, 1000", 0, "1000, 500") if RANK == 3 else ("1000, 500", 3, "500, 1000")
@@ -414,7 +414,7 @@ def case_saturate(w):
 
 def case_log(w):
     point(RANK == 3 or any("waits for its workers" in line for line in LINES),
-          "log: the callback gets what is worth showing", str(LINES))
+          "log: the callback gets the line that a worker waits for others", str(LINES))
 
 
 LINES = []
@@ -426,7 +426,7 @@ def log(line):
 
 
 def main():
-    # The shell has its background processes ignore it.
+    # The shell starts background processes with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Long enough for a machine that is busy with other tests.
     with saina.join(token="s3cret", join_timeout=60, timeout=120, log=log) as w:

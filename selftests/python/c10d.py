@@ -92,7 +92,7 @@ def case_types():
 
 
 def case_exact():
-    """Up to a segment float32 is exact, also beside values that are much larger, NaN and infinities."""
+    """Tensors of at most a segment have exact float32 sums, also beside much larger values, NaN and infinities."""
     init()
     x = torch.tensor([1e-20 * (RANK + 1), 3e30, float("inf") if RANK == 1 else 0, 1.0, float("nan") if RANK == 2 else 1, -0.0])
     dist.all_reduce(x)
@@ -313,12 +313,12 @@ def case_policy_timeout():
 
 
 def case_int16():
-    """Small differences of one tensor would be in the next one."""
+    """What a job of int16 rounds off one tensor would be added to the next one."""
     fails("int16: a job that adds what it rounds off to the next tensor", "all_reduce needs a job of int32", init)
 
 
 def case_policy_later():
-    """It changes while the ranks are at it: all of them get the error, in the same all-reduce."""
+    """The policy changes while the ranks reduce: all of them get the error, in the same all-reduce."""
     init()
     n = 0
     last = []

@@ -35,7 +35,7 @@ def case_same():
             point(same_everywhere(ddp)[0], f"same: buckets of {cap} MB: all models are the same to the last bit")
             point(state.round == 6 and state.behind == 0 and state.stats().rounds == 6, "same: six rounds")
             if cap == 1:
-                point(len(state._layout) > 1 and state._moved == 1, "same: there are several buckets, built anew once",
+                point(len(state._layout) > 1 and state._moved == 1, "same: there are several buckets, rebuilt once",
                       f"{len(state._layout)} {state._moved}")
 
 
@@ -70,7 +70,7 @@ class Branches(torch.nn.Module):
 
 
 def case_unused():
-    """Parameters that some ranks do not use, in some steps nobody."""
+    """Parameters that some ranks do not use, in some steps none does."""
     def steps(ddp):
         opt = torch.optim.SGD(ddp.parameters(), lr=0.05)
         for step in range(6):
@@ -110,7 +110,7 @@ def masks(state, ddp):
 
 
 def case_residual():
-    """A rank misses the first step, then DDP builds its buckets anew: what it owes goes to the same parameters."""
+    """A rank misses the first step, then DDP rebuilds its buckets: what it owes goes to the same parameters."""
     with hooked(Constant(), "fastest", bucket_cap_mb=0.3) as (ddp, state):
         owed = [numpy.zeros((4, p.numel())) for p in ddp.module.w]
         good, late = True, 0
@@ -128,8 +128,8 @@ def case_residual():
                 owed[i] = gave * (1 - counted)
                 late += (1 - counted)[RANK].sum()
                 good = good and numpy.allclose(p.grad.numpy(), want, rtol=1e-3, atol=1e-5)
-        point(good, "residual: what was late is added to the same parameters, in buckets built anew")
-        point(state._moved == 1, "residual: the buckets were built anew", str(state._moved))
+        point(good, "residual: what was late is added to the same parameters, in rebuilt buckets")
+        point(state._moved == 1, "residual: the buckets were rebuilt", str(state._moved))
         point(RANK != 3 or late, "residual: rank 3 was late", str(late))
         # Only what is owed is left.
         good = True
@@ -146,7 +146,7 @@ def case_lost():
 
 def case_lost_at_first():
     """Rank 3 is slow in the first round, before DDP has rebuilt its buckets."""
-    # In a process group of its own each rank rebuilds them without waiting for the others.
+    # With a process group for each rank, ranks rebuild their buckets without waiting for each other.
     lost("lost_at_first", 0, process_group=[dist.new_group([rank]) for rank in range(4)][RANK])
 
 
@@ -196,7 +196,7 @@ def case_late_rule():
 
 
 def case_straggler():
-    """An observe-only job: who is late?"""
+    """bsp: stragglers() names the rank that is late."""
     with hooked(net(4, 100), "bsp") as (ddp, state):
         train(ddp, 8, lambda step: time.sleep(0.4 * (RANK == 2)))
         first = state.stragglers()[0]
@@ -295,7 +295,7 @@ def case_restart():
 
 
 def case_torchrun():
-    """Rank 2 dies, and torchrun starts all anew."""
+    """Rank 2 dies, and torchrun starts all ranks again."""
     again = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
     state = saina.torch.State(job=JOBS["bsp"], token="s3cret", join_timeout=60)
     ddp = DDP(net(), bucket_cap_mb=1)

@@ -1,14 +1,15 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Sourced after ../net/lib.sh: processes of Python that are workers of the lab.
+# Sourced after ../net/lib.sh: processes of Python that are workers of its lab, one in each namespace
+# (w0, w1, ..).
 
 export PYTHONPATH=${SAINA_TEST_PYTHON:-$B/python} SAINA_LIBRARY=$B/libsaina.so.0 PYTHONDONTWRITEBYTECODE=1
 # Debian's PyTorch 2.6 has no libuv.
 export OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=eth0 USE_LIBUV=0
 
-# py TAG NODE SCRIPT [ARG...]: in the background, with NODE for a rank, or the variables of py_env.
-# What it says is in $WORK/TAG.py.out.  SAINA_TEST_ROOT: the / to run it in, which has $TOP and $WORK.
+# py TAG NODE SCRIPT [ARG...]: runs a script in the background in the namespace of worker NODE, with
+# NODE as its rank, or with the variables of py_env.  Its output is in $WORK/TAG.py.out.  SAINA_TEST_ROOT: the / to run it in, which has $TOP and $WORK.
 py() {
 	local tag=$1 node=$2 args=() a who=("${py_env[@]}")
 	[ ${#who[@]} -gt 0 ] || who=("SAINA_RANK=$node")
@@ -34,7 +35,8 @@ ranks() {
 }
 ranks_port=29500
 
-# rank_case WHAT SECONDS PREFIX RANKS SCRIPT CASE: the ranks of a case, from begin to end, and then its jobs go
+# rank_case WHAT SECONDS PREFIX RANKS SCRIPT CASE: starts the ranks of a case, waits for them, repeats
+# their points, and deletes the jobs
 rank_case() {
 	local job
 	ranks "${@:4}"
@@ -47,7 +49,7 @@ rank_case() {
 	job_ids=()
 }
 
-# models_are N: so many ranks have come to the end, with the same model
+# models_are N: so many ranks have ended, with the same model
 models_are() {
 	[ "$(cat "$WORK"/digest-* | wc -l) $(sort -u "$WORK"/digest-* | wc -l)" != "$1 1" ] || return 0
 	cat "$WORK"/digest-*

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Models and their data of tests that compare a training with one of bsp: each rank's batches, and a test loss."""
+"""For tests that compare a training with one of bsp: models, the batches of each rank, and a test loss."""
 
 import json
 import statistics
@@ -49,7 +49,8 @@ def make(name, seed):
 
 
 def batch(number, rank, seed=0):
-    """@seed: of the data set; negative numbers are of the test set of all of them."""
+    """Inputs and classes of batch @number of @rank.  @seed: of the data set; negative numbers are the test set, which
+    all data sets have in common."""
     g = torch.Generator().manual_seed((1 << 40) - number if number < 0 else (seed << 32) + 64 * number + rank)
     x = torch.randn(BATCH, FEATURES, generator=g)
     return x, x[:, :CLASSES].argmax(1)
@@ -89,8 +90,8 @@ def noise_save(path, name, every):
 
 
 def within_noise(path, name, losses):
-    """@losses: with seeds 0, 1, ...  Are they, in the mean, at most two standard deviations (between seeds) above those of bsp of
-    the ranks in time with these seeds?  Also the figures, as text."""
+    """@losses: those with seeds 0, 1, ...  Returns whether their mean is at most two standard deviations (between seeds) above
+    that of bsp with the ranks that are in time and these seeds, and the figures as text."""
     def figures(of):
         return f"{statistics.mean(of):.4f}, standard deviation {statistics.stdev(of):.4f} of {len(of)} seeds"
     with open(f"{path}/bsp-{name}.json", encoding="ascii") as f:

@@ -62,8 +62,8 @@ def begin(job, module=None, **how):
 
 
 def stay_behind(state, ddp, training, form, who=(3,), n=60):
-    """@n rounds, in which the ranks @who stay in round 4 until the others are at rest in round 50, and do not go on before
-    they have the state of one of them.  Returns how many rounds this rank has computed."""
+    """@n rounds.  The ranks @who stay in round 4 until the others rest in round 50; the others go on when the ranks @who have
+    the state of one of them.  Returns how many rounds this rank has computed."""
     name = f"{OUT}/behind-{os.environ['MASTER_PORT']}-{next(numbers)}-"
     computed = []
 
@@ -288,12 +288,12 @@ def case_checkpoint():
     until(lambda: os.path.exists(f"{OUT}/checkpoint.pt"))
     resumed, saved, batches = run(10, f"{OUT}/checkpoint.pt")
     point(saved["state"]["rounds"] == 10 and batches == [6, 7, 8, 9], "checkpoint: the batches of its steps are dropped", str(batches))
-    # Not to the bit: DDP builds its buckets anew, so that other elements share a scale in one round.
+    # Not to the bit: DDP rebuilds its buckets, so that other elements share a scale in one round.
     point(ranks.close_to(resumed, whole), "checkpoint: the model is that of the training without an interruption, to 1e-4")
     point(same_everywhere(resumed)[0], "checkpoint: all models are the same")
 
 
-#: Data and first parameters of the trainings that are compared.
+#: How many seeds, of data and first parameters, the trainings that are compared have.
 SEEDS = int(os.environ.get("SEEDS", "1"))
 MODELS = os.environ.get("MODELS", " ".join(models.MODELS)).split()
 ROUNDS, LATE = int(os.environ.get("ROUNDS", "40")), float(os.environ.get("LATE", "0.3"))

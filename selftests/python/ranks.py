@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the scripts have in common that are a rank of a test: models, their data, and test points."""
+"""What the scripts of ranks in tests have in common: models, their data, and test points."""
 
 import contextlib
 import datetime
@@ -18,7 +18,7 @@ import saina.torch
 RANK = int(os.environ["RANK"])
 RANKS = int(os.environ["WORLD_SIZE"])
 OUT = os.environ["OUT"]
-# Of trainings with a straggler.
+# Numbers of the trainings with a straggler, for names of files.
 _numbers = itertools.count()
 
 
@@ -50,6 +50,7 @@ def digest(model):
 
 
 def same_everywhere(model, group=None):
+    """(whether all ranks have the same parameters, their digests as text)"""
     all_of_them = [None] * dist.get_world_size(group)
     dist.all_gather_object(all_of_them, digest(model), group)
     return len(set(all_of_them)) == 1, str(all_of_them)
@@ -86,6 +87,7 @@ def train(ddp, steps, at=lambda step: None, of=range):
 
 
 def until(true, seconds=120):
+    """Waits until true(), for @seconds at most."""
     deadline = time.monotonic() + seconds
     while not true() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -111,6 +113,7 @@ def train_with_straggler(ddp, state, step, rounds, loss=loss_of, accumulate=1, l
 
 
 def fails(what, sentence, do):
+    """A point: do() raises an error with @sentence in it."""
     try:
         do()
     except (RuntimeError, OSError, TypeError, ValueError) as e:

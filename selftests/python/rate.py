@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One of four workers of the test sfcd_down.sh: gradient descent with a learning rate that drops.
+"""One of four workers of the test sfcd_down.sh: gradient descent with a learning rate that drops and
+rises again.
 
     rate.py ROUNDS      so many rounds at each rate, one rate after the other
 
-What is minimised is |x|^2 / 2, whose gradient is x.  A rate of 2 is the limit of stability:
-each step goes to the other side of the valley, and the signs of all gradients flip; a small
-one creeps down on one side, and they stay.  A line for each round: its number, its rate, k, and the length of x."""
+It minimises |x|^2 / 2, whose gradient is x.  A rate of 2 is the limit of stability: each step
+goes to the other side of the valley, and the signs of all gradients flip.  With a small rate x
+stays on one side, and so do the signs.  Prints a line for each round: its number, its rate, k,
+and the length of x."""
 
 import os
 import sys
@@ -25,7 +27,7 @@ def main() -> None:
     rounds = int(sys.argv[1])
     x = numpy.random.default_rng(7).normal(size=ELEMENTS).astype(numpy.float32)
     with saina.join(token="s3cret", join_timeout=60, timeout=120) as w:
-        # until the scale is known, and all have the same
+        # Until the scale is known, and all workers have the same.
         for _ in range(6):
             w.allreduce(x.copy())
         for rnd in range(len(RATES) * rounds):

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One of four ranks of the test torch_restart.sh, with one process group: resume.py FORM.  The last rank is killed in rounds
-10, 20 and 30; torchrun restarts all ranks, which continue from the checkpoint of rank 0, if CHECKPOINT is 1."""
+"""One of four ranks of the test torch_restart.sh, with one process group: resume.py FORM.  The last rank is killed
+three times: in rounds 10, 20 and 30 if CHECKPOINT is 1, else in round 10 of each start.  torchrun restarts all ranks, which
+continue from the checkpoint of rank 0, if there is one."""
 
 import hashlib
 import os

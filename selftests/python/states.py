@@ -123,7 +123,7 @@ def case_two_states():
 
 
 def case_dropped():
-    """A State that nobody has any more has left, even if it is in a circle."""
+    """A State without references leaves the job, even if it is in a reference cycle."""
     ddp = DDP(net(0, 50))
     ddp.circle = [ddp]
     new_state(BSP).register(ddp)
@@ -132,7 +132,7 @@ def case_dropped():
     dist.barrier()
     with hooked(net(1, 50), BSP) as (ddp, _):
         train(ddp, 2)
-        point(same_everywhere(ddp)[0], "a State that nobody has any more is not in the way of the next")
+        point(same_everywhere(ddp)[0], "a State without references is not in the way of the next")
 
 
 def case_two_models():
@@ -265,7 +265,7 @@ def case_update_raises():
 
             def update():
                 calls.append(state.round)
-                # DDP builds its buckets anew in the second step.
+                # DDP rebuilds its buckets in the second step.
                 if len(calls) == (3 if lost else 2):
                     raise error("no space")
             try:
@@ -289,7 +289,7 @@ def case_update_raises():
 
 
 def case_mistakes():
-    """What does not take part in a round."""
+    """Mistakes in the use of State, each of which raises a sentence."""
     ddp = DDP(net(0, 50))
     opt = torch.optim.SGD(ddp.parameters(), lr=0.05)
     fails("mistakes: State(optimizer, model)", "the first is the model (DistributedDataParallel), not SGD",
@@ -345,7 +345,7 @@ def case_left():
 
 
 def case_early():
-    """Ranks end one after another, by themselves: with bsp no other goes on without a word."""
+    """Ranks end one after another, each after more steps: with bsp the rest raises a sentence."""
     state = new_state(BSP)
     ddp = DDP(net(0, 50))
     state.register(ddp)
@@ -442,7 +442,7 @@ def case_steps():
 
 
 def case_differ():
-    """Something changes the model of rank 2 by one bit."""
+    """The model of rank 2 changes by one bit."""
     for job, last in ((BSP, 15), (FASTEST, 15)):
         said = []
         state = new_state(job, log=said.append, on_dead="continue")
@@ -507,7 +507,7 @@ def case_alone():
 
 
 def case_unknown():
-    """A rank of which nothing is known."""
+    """stragglers() before the first round and after one."""
     with hooked(net(0, 50), BSP) as (ddp, state):
         point(str(state.stragglers()) == "rank  late ms  worst ms  came last  missed  seen in round",
               "stragglers: before the first round there are none", str(state.stragglers()))

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One of two or four ranks of the test torch_numbers.sh: values.py CASE...  Writes "ok TEXT" and "not ok TEXT".
 
-What a round gives is what float64 gives, to 1e-6 of the largest contribution to its block, in every round; a NaN or Inf of
-one rank makes its block NaN at all ranks, in that round only.  DistributedDataParallel beside Gloo's.
+The result of each round is that of float64, to 1e-6 of the largest contribution to its block; a NaN or Inf of one rank
+makes its block NaN at all ranks, in that round only.  DistributedDataParallel is compared with Gloo's.
 """
 
 import hashlib
@@ -25,15 +25,15 @@ NAN, INF = float("nan"), float("inf")
 class Rounds:
     """All-reduces of one worker beside a model of float64 that knows what every rank gives.
 
-    Of a block that one who is counted gives a NaN or Inf in, everybody gets NaN; who is counted drops that gradient and keeps what
-    he owes; so does the one who gave it, counted or not.
+    If a rank that is counted gives a NaN or Inf in a block, all ranks get NaN for that block.  Each counted rank drops its
+    gradient of the block and keeps what it owes; so does the rank that gave the NaN or Inf, counted or not.
     """
 
     def __init__(self, job):
         self.worker = saina.join(job=job, worker=RANK, token="s3cret", join_timeout=60, timeout=120)
         self.payload = self.worker.info().payload
         self.owed = numpy.zeros((RANKS, N))
-        self.scale = numpy.zeros(N)     # of what is owed, the largest that went into it
+        self.scale = numpy.zeros(N)     # the largest value that went into what is owed
         self.wrong = []
         self.nans = self.round = 0
         self.call = None
@@ -45,7 +45,7 @@ class Rounds:
         return numpy.repeat(numpy.maximum.reduceat(x, starts), numpy.diff(numpy.append(starts, N)))
 
     def give(self, of):
-        """@of: what each rank gives, float32[N] or a number.  Returns what came of it."""
+        """A round.  @of: what each rank gives, float32[N] or a number.  Returns the result, float32[N]."""
         with numpy.errstate(all="ignore"):
             return self._give(numpy.array([numpy.broadcast_to(numpy.asarray(g, numpy.float32), N) for g in of]))
 
@@ -91,7 +91,7 @@ def one(value, at=700, rest=1.0):
 
 
 def case_nonfinite():
-    """In the first round and in later ones, from one rank or several."""
+    """NaN and Inf in the first round and in later ones, from one rank or several."""
     for what, bad in (("NaN", {0: NAN}), ("Inf", {0: INF}), ("-Inf", {RANKS - 1: -INF}), ("-Inf and Inf", {0: -INF, 1: INF}),
                       ("NaN of all", dict.fromkeys(range(RANKS), NAN))):
         r = Rounds(BSP)
@@ -188,7 +188,7 @@ def case_first():
 
 
 def case_jumps():
-    """Zeros, spikes, and everything at once."""
+    """Magnitudes that jump: zeros, spikes, and both with NaN and Inf."""
     for zeros in (10, 30):
         r = Rounds(BSP)
         for rnd in range(zeros + 3):
@@ -272,7 +272,7 @@ class Both:
         self.step += 1
 
     def _poisoned(self, block):
-        """Blocks in which Gloo has something that is not finite."""
+        """Whether Gloo has a value that is not finite in the block of each element."""
         payload, places = self.state.worker.info().payload, self.state._places(self.state._layout)
         bad = torch.zeros(self.state.worker.info().segments, dtype=torch.bool)
         for p, q in zip(self.ddp.parameters(), self.gloo.parameters()):
@@ -296,7 +296,7 @@ class Both:
 
 
 class Heads(torch.nn.Module):
-    """A body and two heads; the second is used when it is said so."""
+    """A body and two heads; the second is used if self.second."""
 
     def __init__(self):
         super().__init__()
@@ -426,7 +426,7 @@ def case_lost():
 
 
 def case_clip():
-    """clip_grad_norm_(error_if_nonfinite=True) with a NaN of one rank; the next step is as if nothing had been."""
+    """clip_grad_norm_(error_if_nonfinite=True) with a NaN of one rank; the next step is not affected."""
     clip = torch.nn.utils.clip_grad_norm_
     with hooked(small(), BSP, bucket_cap_mb=0.05) as (ddp, state):
         both = Both(small, ddp, state, bucket_cap_mb=0.05)
