@@ -169,16 +169,17 @@ def case_ddp():
     dist.barrier()
     state.close()
     # Static graph, unused parameters: whatever DDP does with the group.
-    ddp = DDP(net(), find_unused_parameters=True)
-    train(ddp, 2)
+    unused = DDP(net(), find_unused_parameters=True)
+    train(unused, 2)
     ddp = DDP(net(), gradient_as_bucket_view=True, static_graph=True)
     train(ddp, 3)
-    point(same_everywhere(ddp, gloo_group)[0], "ddp: a static graph, unused parameters and views of buckets")
+    point(same_everywhere(unused, gloo_group)[0], "ddp: find_unused_parameters: all models are the same")
+    point(same_everywhere(ddp, gloo_group)[0], "ddp: a static graph and views of buckets: all models are the same")
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
     ddp = DDP(net())
     ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
     train(ddp, 3)
-    point(same_everywhere(ddp, gloo_group)[0], "ddp: PyTorch's own fp16_compress_hook")
+    point(same_everywhere(ddp, gloo_group)[0], "ddp: PyTorch's own fp16_compress_hook: all models are the same")
 
 
 def case_example():

@@ -282,10 +282,7 @@ def case_update_raises():
             point("no space" in raised and (("step() raised" in raised) == lost) and f"step() raised {error.__name__} (no space)" in after and
                   not state._in_step, f"{what}: the loop ends with it, and later ones with a sentence", f"{raised}; {after}")
             dist.barrier()
-    try:
-        new_state(FASTEST).steps(5, step=lambda: None, accumulate=0)
-    except ValueError as e:
-        point("a round has one batch or more" in str(e), "steps(accumulate=0) is refused with a sentence", str(e))
+    fails("steps(accumulate=0) is refused", "a round has one batch or more", lambda: new_state(FASTEST).steps(5, step=lambda: None, accumulate=0))
 
 
 def case_mistakes():
@@ -399,10 +396,7 @@ def case_left_raises():
                 point(any(named(lines, text) for _, lines in errors) and not any(e for e, _ in errors), f"{what}: the others go on", str(errors))
         dist.barrier()
         state.close()
-    try:
-        new_state(BSP, on_dead="ignore")
-    except ValueError as e:
-        point('allowed are None, "raise" and "continue"' in str(e), 'on_dead="ignore" is refused with a sentence', str(e))
+    fails('on_dead="ignore" is refused', 'allowed are None, "raise" and "continue"', lambda: new_state(BSP, on_dead="ignore"))
 
 
 def case_left_behind():
