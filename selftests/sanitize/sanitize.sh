@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Tests again with what gcc puts into programs to watch them, in a build directory of
-# its own:
+# Runs tests with programs that are built with gcc's sanitizers, in a build directory of their
+# own:
 #
 #	sanitize.sh address	ASan, LSan and UBSan: test programs, the agent, the tool
 #				and workers in labs
@@ -19,12 +19,12 @@ B=$normal/san-$kind
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 child=
-# A lab is taken down by the test that made it.
+# On a signal the test that runs takes its lab down.
 trap '[ -z "$child" ] || { kill -TERM "$child"; wait "$child"; }; exit 130' INT TERM HUP
 
 case $kind in
 address)
-	# Not those that hold the kernel's BPF programs against the oracle for minutes.
+	# Not those that compare the BPF programs with the oracle for minutes.
 	programs='_test$' without='^(trace_test|race_test|sfcd_parity_test)$'
 	scripts=(unit/sainad_test tool/tool_test net/agent net/join)
 	export SAINA_SLOW=3 ;;
@@ -42,7 +42,8 @@ export UBSAN_OPTIONS=log_path=$tmp/report:print_stacktrace=1
 export TSAN_OPTIONS=log_path=$tmp/report:second_deadlock_stack=1
 export LSAN_OPTIONS=log_path=$tmp/report
 
-# Test programs of this name that run as `make check' runs them: a test has the name of its program.
+# Unit test programs of the quick tier whose names match, with their arguments: a test has the name of its
+# program.
 mapfile -t chosen < <(awk -v re="$programs" -v without="$without" '
 	$2 == "quick" && $3 == "unit" && $1 ~ re && $1 !~ without && $5 ~ "/selftests/" $1 "$" {
 		line = $1
@@ -57,7 +58,7 @@ targets=("${names[@]/#/$B/selftests/}" "$B"/{saina,sainad,saina-allreduce,saina_
 make SAN="$kind" B="$B" -j2 "${targets[@]}" >"$tmp/make" 2>&1
 point $? "$kind: the programs are built" || { diag "$(tail -n 20 "$tmp/make")"; bail "nothing to run"; }
 
-# The sanitizers themselves: a program that does what they are to find is found.
+# The sanitizers themselves: they report a program with planted faults.
 printf '%s\n' '#include <pthread.h>' '#include <stdlib.h>' 'int shared;' \
 	'static void *add(void *p) { shared++; return p; }' \
 	'int main(void) { pthread_t t; char *m = malloc(4); pthread_create(&t, 0, add, 0); shared++;' \
@@ -67,7 +68,7 @@ gcc -w -g -fsanitize="$kind" -o "$tmp/bad" "$tmp/bad.c" -pthread && ! setarch -R
 point $? "$kind: a planted fault is reported"
 rm -f "$tmp"/report.*
 
-# again NAME COMMAND...: with its points, and no report
+# again NAME COMMAND...: runs a test; its points, and one that no sanitizer has reported anything
 again() {
 	setarch -R "${@:2}" >"$tmp/log" 2>&1 </dev/null &
 	child=$!

@@ -38,7 +38,7 @@ point = tap.point
 # --- runs of main() ---------------------------------------------------------------------------
 
 HOW: dict[str, str] = {}		# a group's name: what bench_contender does, if not "right"
-BYTES = [1 << 40]			# that cross the ports between two looks
+BYTES = [1 << 40]			# that cross the ports between two readings
 
 
 class FakeLab:
@@ -134,7 +134,7 @@ def run(*words, deadline=None, **how):
 
 
 def end_of(said):
-    """What comes behind the bars."""
+    """The output behind the table of bars."""
     return said.rpartition("how to read them")[2]
 
 
@@ -404,9 +404,9 @@ point(slow["limit"] == "link" and near(slow["goodput_gbps"], 1408 / 1522), "scal
 point(fast["limit"] == "worker" and near(fast["goodput_gbps"], 11264 / 800), "scale: on fast links the worker is, without the switch's part", fast)
 # two cores, each half as fast as one alone: 1e9 / 200 messages a second for 64 workers
 point(few["limit"] == "switch" and near(few["goodput_gbps"], 11264 / 200 / 64), "scale: with few cores the switch is, at the speed it has when all are busy", few)
-point(near(fast["room_ns"], 16 * 800 / 64 - 150) and few["room_ns"] < 0, "scale: the room is what makes the switch the limit", fast["room_ns"], few["room_ns"])
+point(near(fast["room_ns"], 16 * 800 / 64 - 150) and few["room_ns"] < 0, "scale: the room is what one message may cost in addition before the switch is the limit", fast["room_ns"], few["room_ns"])
 tight = scale.simulate(scale.Costs(352, COSTS.switch, COSTS.efficiency, COSTS.total, fast["room_ns"] + 1), cores=(16,), links=(100,))
-point(next(r for r in tight if r["workers"] == 64)["limit"] == "switch", "scale: ... and that is so")
+point(next(r for r in tight if r["workers"] == 64)["limit"] == "switch", "scale: a cost that is more than the room makes the switch the limit")
 shared = [(machine(2, "containers, by reference", None, n)["limit"], machine(2, "containers, by reference", None, n)["goodput_gbps"]) for n in (4, 8)]
 point(shared[0][0] == "cores" and near(shared[0][1], 2 * 11264 / 800 / 4) and near(shared[0][1], 2 * shared[1][1]), "scale: containers share the cores", shared)
 

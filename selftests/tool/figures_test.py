@@ -44,7 +44,7 @@ def near(found, wanted, most):
 # --- the models ---------------------------------------------------------------------------------
 
 def model_points():
-    # of another simulation
+    # The values come from another simulation.
     for n, wanted in ((4, {2: .777, 10: .738, 48: .731}), (8, {2: .649, 10: .604, 48: .594}), (16, {1: .638, 4: .530, 10: .511})):
         draws = models.draw("serene", n, 8000, 2)
         bsp = models.rounds(draws, n)
@@ -100,7 +100,7 @@ figures.fit.os.cpu_count = lambda: 2
 
 
 def run(*words, report_name="figures.json", **how):
-    """(exit status, what it said, its JSON, the runs that it made)"""
+    """(exit status, its output, its JSON, the runs that it made, names of the files that it wrote)"""
     HOW.clear()
     HOW.update(how)
     MADE.clear()

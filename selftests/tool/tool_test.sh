@@ -6,6 +6,15 @@
 #     saina-*-sw: sainad, br0 10.190.0.1, ports p0 p1      w0, w1: eth0
 #
 # Output is compared with the expected JSON, refusals with their sentences.
+#
+# 1. Jobs
+# 2. Limits
+# 3. Ports
+# 4. Workers, slots, monitor
+# 5. Completion
+# 6. Doctor
+# 7. The agent stops
+# 8. Doctor on Open vSwitch
 
 # shellcheck source=../net/lib.sh
 . "$(dirname "$0")/../net/lib.sh"
@@ -13,8 +22,8 @@
 expected_log='worker 1 \(slow\) is dead'
 lab_up --workers 2 --bridge linux --hook xdp
 
-# check_error DESCRIPTION STATUS SENTENCE(ERE) WORD...: exit status and message of a command.
-# SENTENCE must match the reason, not only the name of the attribute.
+# check_error DESCRIPTION STATUS SENTENCE(ERE) WORD...: a command fails with this status and message, and
+# prints nothing else.  SENTENCE must match the reason, not only the name of the attribute.
 check_error() {
 	local what=$1 status=$2 sentence=$3 got output
 	shift 3
@@ -29,7 +38,7 @@ check_error() {
 	fi
 }
 
-# check_json DESCRIPTION EXPECTED FILTER WORD...
+# check_json DESCRIPTION EXPECTED FILTER WORD...: the command's JSON through jq FILTER is EXPECTED
 check_json() {
 	local what=$1 expected=$2 filter=$3
 	shift 3
@@ -43,8 +52,7 @@ check_silent() { # DESCRIPTION WORD...: succeeds without output
 	equal "$what" "0:" "$?:$output"
 }
 
-# 1. jobs
-
+# 1. Jobs
 check_json "job show, JSON: no job is an empty list" '[]' . job show
 equal "job show, text: no job is a sentence with what to do" "no jobs (make one: saina job add NAME elements N workers N)" "$(saina job show)"
 
@@ -107,8 +115,7 @@ equal "job show: the job is stopped" stopped "$(job_field digits state)"
 check_silent "job set: state forming is accepted" job set digits state forming
 check_silent "job set: policy bsp is accepted" job set digits policy bsp
 
-# 2. limits
-
+# 2. Limits
 check_json "limits show: the defaults are shown" '[256,true]' '.[0]|[.jobs,.memory>=.memory_job]' limits show
 check_silent "limits set: fewer jobs and less memory are accepted" limits set jobs 1 memory-job 8M memory 16M
 check_json "limits show: the limits that were set are shown" '[[1,8388608,16777216]]' '[.[]|[.jobs,.memory_job,.memory]]' limits show
@@ -118,8 +125,7 @@ check_error "job add: more memory than a job may have is refused" 1 '.*the limit
 check_error "limits set: more jobs than there can be are refused" 1 '.*1\.\.256.*\(attribute "jobs"\)' limits set jobs 257
 check_silent "limits set: more memory is accepted" limits set memory 4G memory-job 1G
 
-# 3. ports
-
+# 3. Ports
 check_json "port show lists mode, driver and MTU of both ports" '[["p0","native","veth",1500,0],["p1","native","veth",1500,0]]' \
 	'[.[]|[.port,.mode,.driver,.mtu,.workers]]' port show
 check_silent "port set: the tc hook is accepted" port set p0 hook tc
@@ -144,8 +150,7 @@ check_silent "port set: faults of 0 are accepted" port set p1 loss-in 0 loss-out
 check_error "port set: an unknown port is refused" 1 'bridge br0 has no port nosuch \(attribute "ifname"\)' port set nosuch loss-in 0.1
 check_error "port show: an unknown port is refused" 1 '"nosuch" is not a port of the bridge; .*' port show nosuch
 
-# 4. workers, slots, monitor
-
+# 4. Workers, slots, monitor
 events_start
 job_ids[digits]=5
 matches "job show, text: a forming job says who is missing, and where refusals are" '
@@ -220,8 +225,7 @@ equal "monitor: the events of the workers have the right order" "joined joined d
 check "monitor: every line is a JSON object with a time" \
 	jq -se 'length > 5 and all(.[]; type == "object" and .event and (.time | length) > 20)' "$WORK/events"
 
-# 5. completion
-
+# 5. Completion
 # complete_line WORD...: the completions of the last word
 complete_line() {
 	(
@@ -270,8 +274,7 @@ check "job add: the command that the refusal names fits" ${BASH_REMATCH[1]:-fals
 saina job del large
 saina limits set memory-job 1G
 
-# 6. doctor
-
+# 6. Doctor
 # saina in the namespace of the switch, with its bpf file system.
 sw_saina() {
 	nsenter --net="/run/netns/saina-$LAB-sw" "$B/saina" "$@"
@@ -371,8 +374,7 @@ equal "doctor worker: fails for an address where nobody answers" 'FAIL aggregato
 equal "doctor worker: fails without a route" 'FAIL route' "$(in_worker 0 "$B/saina" doctor worker to 203.0.113.1 | grep -o 'FAIL route')"
 equal "doctor worker: fails on the switch itself" 'FAIL route' "$(in_switch "$B/saina" doctor worker to "$AGG" | grep -o 'FAIL route')"
 
-# 7. the agent stops
-
+# 7. The agent stops
 events_start
 lab agent stop
 check "monitor: ends when the agent ends" slowwait 10 pid_gone "$events_pid"
@@ -381,8 +383,7 @@ equal "monitor: says that the agent closed the connection" "1: closed the connec
 check_error "job show: fails without an agent, with what to do" 1 'no control plane at .*; start sainad .*' job show
 lab_down
 
-# 8. doctor on Open vSwitch
-
+# 8. Doctor on Open vSwitch
 vsctl() {
 	ovs-vsctl --db="unix:/run/saina-lab/$LAB/db.sock" --timeout=10 "$@"
 }

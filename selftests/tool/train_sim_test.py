@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""saina-train --simulate on a small set of made-up pictures: policies that must be equal are, workers
-give up as the real ones do, and bad policies are refused.  TAP."""
+"""saina-train --simulate on a small set of made-up pictures: policies that must learn the same do,
+workers give up gradients as real ones do, and bad policies are refused.  TAP."""
 
 import os
 import re
@@ -55,7 +55,7 @@ def points(folder):
     point(simulate(folder, "asp", "--net", "0") == simulate(folder, "grouped:g=4", "--net", "0"), "groups of one worker are asp")
     point(all(w[0] < b[0] for w, b in zip(simulate(folder, "ssp:2")[1:], bsp[1:])), "a window makes steps shorter")
 
-    # no stalls, and workers that are further apart than results take
+    # No stalls; workers differ by more than a result takes to arrive.
     spread = ("--delay", "0", "--jitter", "0.5", "--net", "0.01")
     residual, drop = (simulate(folder, f"fastest:k=2,late={late}", *spread) for late in ("residual", "drop"))
     point(residual == drop and residual[-1][4] == 50, "a worker that has the result while it computes gives its gradient up", residual[-1], drop[-1])

@@ -106,7 +106,7 @@ def frame(payload, source=WORKER, to=DATA):
 
 
 def write(path, frames):
-    """A capture of one frame a second.  A frame is its bytes, or (bytes, how many of them are in the capture)."""
+    """Writes a capture of one frame a second.  A frame is its bytes, or (bytes, how many of them were captured)."""
     with open(path, "wb") as f:
         f.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 262144, 1))
         for i, data in enumerate(frames):
@@ -115,7 +115,7 @@ def write(path, frames):
 
 
 def dissect(frames, fields, *options):
-    """One list of values for each frame: of each field all that there are, as text."""
+    """A list for each frame: for each field the text of all its values, separated by "|"."""
     with tempfile.TemporaryDirectory() as tmp:
         write(tmp + "/c.pcap", frames)
         command = ["tshark", "-n", "-X", "lua_script:" + SCRIPT, "-r", tmp + "/c.pcap", *options, "-T", "fields",
@@ -241,7 +241,7 @@ def fields_test():
 
 def members_test():
     """Every member of a body in proto.h is a field of the dissector, in order and as long."""
-    # filters keep their names when proto.h renames: users have them in their profiles
+    # Filters keep their names when members of proto.h are renamed: users have them in their profiles.
     filter_names = {"posted": "rung"}
     with open(PROTO, encoding="utf-8") as f:
         proto = f.read()
@@ -259,7 +259,7 @@ def members_test():
 
 
 def names_test():
-    """Every flag, reason, state and element type that proto.h has is known."""
+    """The dissector knows every flag, reason, state, path and element type of proto.h."""
     with open(PROTO, encoding="utf-8") as f:
         flags = {name: int(value, 0) for name, value in
                  re.findall(r"#define SAINA_F_([A-Z_]+)\s+(0x[0-9a-f]+)", f.read()) if name != "ANSWER_MASK"}
@@ -287,7 +287,7 @@ def names_test():
 
 
 def filters_test():
-    """Those that the documentation shows, on a result in which worker 3 is counted and a gradient of it."""
+    """The filters that the documentation shows, on a gradient of worker 3 and a result in which it is counted."""
     with open(TOP + "/Documentation/wireshark.rst", encoding="utf-8") as f:
         block = f.read().split("filters::")[1].split("Fields computed")[0]
     filters = re.findall(r"^    (\S.*?)   ", block, re.M)
@@ -398,7 +398,7 @@ def hostile_test():
     silent = []
     at = 0
     for t in TYPES:
-        # padding is as long as it is
+        # NOP, STALE and NAK are padded: any length will do.
         for n in range(len(body_of(t))):
             if 0 < n and TYPES[t] not in ("NOP", "STALE", "NAK") and not lines[at + n][3]:
                 silent.append(f"{TYPES[t]} cut at {n}: {lines[at + n]}")
