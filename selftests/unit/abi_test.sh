@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The binary interface of libsaina is the one that userland/lib/libsaina.abi describes: programs
-# that were built with that run with this.  `make abi' stores another one, which is a decision:
-# what abidiff calls incompatible needs a new SONAME.
+# that were built against the stored interface run with this library.  `make abi' stores the present
+# one, which is a decision: a change that abidiff calls incompatible needs a new SONAME.
+#
+#	abi_test.sh --describe LIBRARY	prints the description of a library, for `make abi'
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -11,9 +13,9 @@ B=${SAINA_BUILD:-$top/build}
 stored=$top/userland/lib/libsaina.abi
 library=$B/libsaina.so.0
 
-# Of what saina.h has, which abidw knows by the name that the compiler was given; opaque types
-# stay opaque.
-describe() { # LIBRARY
+# describe LIBRARY: the interface that saina.h declares.  abidw knows that header by the path that the
+# compiler was given.  Opaque types stay opaque.
+describe() {
 	(cd "$top" && exec abidw --exported-interfaces-only --drop-private-types --header-file userland/lib/saina.h \
 		--no-corpus-path --no-comp-dir-path --no-show-locs --no-elf-needed "$1")
 }
@@ -37,8 +39,8 @@ fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# compare FIRST SECOND: what has changed is in $tmp/output; the status is abidiff's: 4 changed,
-# 8 so that programs break
+# compare FIRST SECOND: the changes are in $tmp/output; the status is abidiff's, a sum of 4 for any
+# change and 8 for one that breaks programs
 compare() {
 	local status
 	abidiff "$1" "$2" >"$tmp/output" 2>&1
@@ -58,7 +60,7 @@ point $((status & 8)) "libsaina: programs built with the interface that is store
 point $((status & ~8)) "libsaina: the interface that is stored is that of this library (make abi)" ||
 	diag "$(cat "$tmp/output")"
 
-# That differences are found, and named.
+# Planted differences are found, and named.
 grep -v "elf-symbol name='saina_wait'" "$stored" >"$tmp/less.abi"
 compare "$stored" "$tmp/less.abi"
 point $((!($? & 8))) "libsaina: a function that is gone would be found"

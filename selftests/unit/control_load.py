@@ -24,7 +24,7 @@ pid = int(sys.argv[2])
 def connect():
     client = Agent(os.environ["SAINA_CONTROL"], None)	# waits while the agent's backlog is full
     client.s.settimeout(60)
-    client.do("limits-get")	# accepted
+    client.do("limits-get")	# answered, so the agent has accepted the connection
     return client
 
 
@@ -85,7 +85,7 @@ def dump(root):
 
 
 def readers(root):
-    """Dumps that are not read take no memory, and continue when they are."""
+    """Dumps that are not read take no memory, and continue when they are read."""
     before = agent_memory()
     clients = [connect() for _ in range(200)]
     for c in clients:
@@ -93,7 +93,7 @@ def readers(root):
     root.dump("job-get")	# every client has had a turn
     root.dump("job-get")
     grown = agent_memory() - before
-    if grown > 48:	# 85 if all were kept
+    if grown > 48:	# it would be 85 if all dumps were kept
         return f"the agent has grown by {grown:.1f} MiB"
     for c in clients[:5]:
         got = len([p for p in read_dump(c)[0] if p.get("job-id") is not None])

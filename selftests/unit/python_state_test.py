@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A state on its way from rank to rank, without a job: its bytes (state_format.py), and who gets it (peer_state.py).  Also
-when a State warns about late gradients (late_rule.py), and what it makes of refusals (torch.py).  TAP.
+"""The transfer of a state from rank to rank, without a job: its bytes (state_format.py), and who gets it (peer_state.py).
+Also when a State warns about late gradients (late_rule.py), and which refusals mean that a job is too small (torch.py).  TAP.
 
 Skipped where python3 has no torch.
 """
@@ -63,7 +63,7 @@ def same(a, b):
 
 
 def unreadable(data):
-    """What decode() says of @data: the sentence of its ValueError, "" if it takes them, another error's name."""
+    """decode() of @data: the sentence of its ValueError, "" if it succeeds, the name and text of another error."""
     try:
         decode(data)
     except ValueError as e:
@@ -192,7 +192,7 @@ def handshake():
         nonce = get(where, "/nonce")[1].decode()
         answers = [get(where, f"/state?nonce={nonce}&mine=c&mac=" + mac("other", b"state", nonce.encode(), b"c"))[0],
                    get(where, f"/state?nonce={nonce}&mine=c&mac=" + mac("s3cret", b"state", nonce.encode(), b"c"))[0]]
-        point(answers == [403, 403], "so is the right request after a wrong one with its nonce", answers)
+        point(answers == [403, 403], "the right request is refused after a wrong one with its nonce", answers)
         answers = [get(where, path)[0] for path in ("/state", "/state?nonce=x&mine=c&mac=" + mac("s3cret", b"state", b"x", b"c"), "/", "/../state")]
         nonce = get(where, "/nonce")[1].decode()
         answers.append(get(where, f"/state?nonce={nonce}&mine=d&mac=" + mac("s3cret", b"state", nonce.encode(), b"c"))[0])
@@ -256,7 +256,7 @@ def group():
 
 
 def at_rest():
-    """Is a State that has no round at present copied?"""
+    """When a State is copied for a peer: only at rest."""
     state = Recovery()
     state._recovery_init()
     state._position = lambda: {"round": 5}
@@ -308,7 +308,7 @@ def loads():
     transfer = Transfer(mine)
 
     def load(theirs):
-        """What it says, and whether all is as before."""
+        """(the sentence of its ValueError, whether the objects are as before)"""
         was, said = encode(transfer.copy({})), ""
         try:
             transfer.load(Transfer(theirs).copy({}))
@@ -387,7 +387,7 @@ def peers_that_fail():
           "if no peer gives its state, the reason of each is named", said)
     asked = [len(asked) for _, asked in bad]
     point(asked == [peer_state.TRIES, peer_state.TRIES, 1, 1] and seen == ["theirs"] and took < 25,
-          "... after a bounded number of requests: one to peers that are silent, slow or of another model", f"{asked} {seen} {took:.1f} s")
+          "if no peer gives its state: a bounded number of requests, one to peers that are silent, slow or of another model", f"{asked} {seen} {took:.1f} s")
     pauses = [b - a for a, b in zip(bad[0][1], bad[0][1][1:])]
     point(all(pause >= 0.05 * 2 ** i for i, pause in enumerate(pauses)), "... with pauses that double", pauses)
     taken, seen = take([other, another])
@@ -425,7 +425,7 @@ def client_that_resets():
             client.recv(1)
         good = ended.wait(30)
     point(good and not said.getvalue(), "a client that resets the connection while it is served leaves no traceback", said.getvalue())
-    point(fetch(server.where, "s3cret")["weight"].numel() == 1 << 22, "... and the next one is served")
+    point(fetch(server.where, "s3cret")["weight"].numel() == 1 << 22, "after a client that resets the connection the next one is served")
     server.close()
 
 
@@ -433,7 +433,7 @@ DROP = 0x10
 
 
 def warned(optimizer, late, flags=0, rounds=100):
-    """What a State says in @rounds rounds of 10 segments, of which @late(round) are late; -1: the round is skipped."""
+    """The warnings of a State in @rounds rounds of 10 segments, of which @late(round) are late; -1: the round is skipped."""
     worker = types.SimpleNamespace(info=lambda: types.SimpleNamespace(job=7), segment=lambda _: types.SimpleNamespace(flags=flags))
     rule = LateRule(worker, lambda: [optimizer])
     with warnings.catch_warnings(record=True) as said:

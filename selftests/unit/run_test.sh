@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# selftests/run itself: planted tests that pass, fail, fail once, skip, stop early, hang or
-# leave something behind are reported as just that, and the right ones of a list are run.
+# selftests/run itself: planted tests that pass, fail, fail once, skip, stop early, hang, cannot
+# be started or leave something behind are reported as such, and the right ones of a list are run.
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -129,7 +129,7 @@ once() {
 once flake1
 plant steady quick 60 "echo ran steady >>$tmp/order" 'echo ok 1; echo 1..1'
 run 0 "a test that fails only the first time" flake1 steady
-output_has '^flake1 .* 1 NOT OK ' "that a test fails the first time is shown"
+output_has '^flake1 .* 1 NOT OK ' "the first failure of a test is shown"
 output_has '^flaky: flake1$' "a test that passes when run again is called flaky, on a line of its own"
 output_has '^ +not ok 1 - too early' "what a flaky test failed in is shown"
 output_has '^# 2 tests in .*, 1 flaky' "flaky tests are counted apart"
@@ -160,7 +160,7 @@ for i in 1 2 3 4 5 6; do
 	plant six$i quick 60 "echo ran >>$tmp/sixes" 'echo not ok 1; echo 1..1'
 done
 run 1 "six tests that fail" six
-output_has '^# 6 tests failed: none is run again' "that none of many failed tests is run again is said"
+output_has '^# 6 tests failed: none is run again' "a line says that none of many failed tests is run again"
 check "run: of many failed tests none is run again" [ "$(wc -l <"$tmp/sixes")" = 6 ] || diag "$(cat "$tmp/sixes")"
 
 # --repeat
@@ -187,15 +187,15 @@ run 0 "six tests" wait
 output_has '^# longest: wait[1-6] [0-9]+ s(, wait[1-6] [0-9]+ s){4}$' "the five tests that took longest are named"
 
 # What is on the host afterwards.  In a network and mounts of its own.
-# bpftool: there is a program when a test has made the file
+# This bpftool lists a program once a test has made the file $tmp/program.
 mkdir "$tmp/bin"
 cat >"$tmp/bin/bpftool" <<SH
 #!/bin/sh
 [ -e $tmp/program ] && echo '[{"id":7,"name":"saina_xdp"}]' || echo '[]'
 SH
 chmod 755 "$tmp/bin/bpftool"
-# host EXPECTED-STATUS WORDS DESCRIPTION COMMAND...: what a run with CI=true says that
-# consists of a test that does COMMAND; no WORDS: nothing is new
+# host EXPECTED-STATUS WORDS DESCRIPTION COMMAND...: a run with CI=true of a test that does COMMAND reports
+# WORDS as left behind; no WORDS: nothing
 host() {
 	local status=$1 words=$2 what=$3
 	: >"$tmp/tests.list"
@@ -210,7 +210,7 @@ host() {
 if [ "$(id -u)" = 0 ]; then
 	cp "$tmp/tests.list" "$tmp/tests.before"
 	ci=1
-	# What else runs there is in the file among.
+	# The file among has commands that run beside it.
 	# shellcheck disable=SC2016 # sh expands it
 	wrap=(env -u SAINA_TEST_RUN unshare -mnpf --mount-proc sh -ec 'mount -t tmpfs run /run; mkdir -p /run/netns /run/saina-lab
 		mount -t tmpfs bpf /sys/fs/bpf; PATH="$1:$PATH"; eval "$(cat "$1/among")"; shift; "$@"' sh "$tmp/bin")
@@ -229,7 +229,7 @@ if [ "$(id -u)" = 0 ]; then
 		'touch /run/netns/saina-beside7.basic-sw'
 	echo 'SAINA_TEST_RUN=beside7 sleep 1000 &' >"$tmp/bin/among"
 	host 0 '' "a namespace of another run that goes on" 'touch /run/netns/saina-beside7.basic-sw'
-	# Which of the two has loaded it is not known.
+	# It is not known which of the two runs has loaded it.
 	host 0 '' "a program, beside another run" "touch $tmp/program"
 	host 1 'namespace /run/netns/saina-left-sw' "a namespace of none, beside another run" \
 		'touch /run/netns/saina-left-sw'
@@ -255,7 +255,7 @@ check "run: two more signals while it is cleaning up: the test that ran has undo
 
 plant emulator quick 10 "[ -e $tmp/once ] || { touch $tmp/once; echo ok 1; exit 123; }" 'echo ok 1; echo ok 2; echo 1..2'
 run 0 "a test in whose VM the emulator was at fault once" emulator
-output_has 'emulator: the emulator was at fault .*: running it again' "that the emulator was at fault is said"
+output_has 'emulator: the emulator was at fault .*: running it again' "a line says that the emulator was at fault"
 last_line "2 passed, 0 failed, 0 skipped" "what came before the emulator's fault does not count"
 plant emulators quick 10 'exit 123'
 fails emulators 'exit status 123' "a test in whose VM the emulator is at fault again"

@@ -28,7 +28,7 @@ undo() {
 trap undo EXIT
 trap 'exit 1' INT TERM
 
-# STATUS WORDS COMMAND...: it exits with STATUS and says WORDS
+# exits_with STATUS WORDS COMMAND...: the command exits with STATUS, and WORDS are in its output
 exits_with() {
 	local status=$1 words=$2 out
 	shift 2
@@ -53,21 +53,21 @@ in_ns() {
 	nsenter --net="/run/netns/$NS" -- "$@"
 }
 
-start() { # OPTIONS...: in the foreground; sets pid
+start() { # OPTIONS...: starts sainad in the background, and waits until it is ready; sets pid
 	rm -f "$WORK/ready"
-	# not by in_ns(): a function in the background has a pid of its own
+	# Not by in_ns(): $! would be the process id of a shell around it.
 	nsenter --net="/run/netns/$NS" -- "$B/sainad" -c "$CONF" --ready-fd 9 "$@" \
 		9>"$WORK/ready" >>"$WORK/log" 2>&1 &
 	pid=$!
 	slowwait 120 grep -qx ready "$WORK/ready"
 }
 
-# A zombie has ended: the process that adopts it here need not reap it.
+# A zombie has ended: the process that adopts a daemon need not reap it.
 ended() {
 	! kill -0 "$pid" || grep -q '^State:.*zombie' "/proc/$pid/status"
 }
 
-stop() { # SIGNAL: 0 if it ends well
+stop() { # SIGNAL: sends it; succeeds if sainad ends with status 0, or by SIGKILL
 	local status
 	kill -"$1" "$pid"
 	slowwait 120 ended || return 1
@@ -85,7 +85,7 @@ nothing_left() {
 	[ -z "$left" ] || { echo "left: $left"; return 1; }
 }
 
-# --- words only --------------------------------------------------------------
+# --- options and configuration, without a bridge ------------------------------
 conf() {
 	printf '%s\n' "$@" >"$CONF"
 }
@@ -157,7 +157,7 @@ check "start: an object file that does not exist is refused" exits_with 1 "/none
 	in_ns "$B/sainad" -c "$CONF" --object /nonexistent.o
 check "start: refused starts leave nothing behind" nothing_left
 
-# One that was killed holds it until it has ended.
+# A sainad that was killed holds the lock until it has ended.
 mkdir -p "$WORK/run"
 flock "$WORK/run/lock" sleep 0.7 &
 check "start: sainad waits for a lock that is given up soon, and says when it is ready" start
@@ -177,7 +177,7 @@ check "access: a user who is not in the admin group may not delete a job" exits_
 check "access: the admin group may change a job" as_nobody "$games" "$B/saina" job set a policy fastest:k=1
 check "access: the admin group sees tokens" exits_with 0 sesame as_nobody "$games" "$B/saina" --show-tokens job show
 
-# Connections of somebody who may not change anything, as many as there can be.
+# A user who may not change anything makes as many connections as users may have.
 setpriv --reuid 65534 --regid 65534 --clear-groups /usr/bin/python3 -c '
 import socket, sys, time
 held = []
@@ -241,7 +241,8 @@ check "--keep: the third sainad knows which hook the port was given" exits_with 
 check "SIGHUP: sainad ends with status 0" stop HUP
 check "SIGHUP: nothing is left behind" nothing_left
 
-# Pins of a version whose maps have another layout, and one of them another size.
+# other_layout: makes the pins those of a version whose maps have another layout, one of them another
+# size.
 other_layout() { # NUMBER- OR NOTHING
 	local pin
 	for pin in "$WORK"/bpf/prog-*; do
@@ -297,7 +298,7 @@ cp "$WORK/conf" "$CONF"
 check "reload: the same process ends on SIGTERM" stop TERM
 check "reload: nothing is left behind" nothing_left
 
-# The command returns when the agent is ready.
+# With --daemonize the command returns when the agent is ready.
 check "--daemonize: the command returns" in_ns "$B/sainad" -c "$CONF" --log-level error --daemonize
 check "--daemonize: sainad answers when the command has returned" exits_with 0 "forming" "$B/saina" job show
 pid=$(pgrep -f "sainad -c $CONF --log-level error --daemonize")
@@ -306,7 +307,7 @@ check "--daemonize: the process is gone" slowwait 120 ended
 pid=
 check "--daemonize: nothing is left behind" nothing_left
 
-# A service manager's socket, and no option: the process that was started is the agent.
+# With a service manager's socket and no option the process that was started is the agent.
 /usr/bin/python3 -c '
 import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

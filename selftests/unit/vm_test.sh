@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# How tools/saina-vm judges the log of a kernel: trouble fails a run whatever the script
-# says; a breakpoint that memory does not have is the emulator's fault, one that it has is not.
+# How tools/saina-vm judges the log of a kernel: trouble fails a run whatever the script's status
+# is.  A breakpoint trap where memory holds no breakpoint is the emulator's fault; where memory
+# holds one it is not.
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
