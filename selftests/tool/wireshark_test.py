@@ -137,8 +137,10 @@ def dissect(frames, fields, *options):
 def enum(name):
     with open(PROTO, encoding="utf-8") as f:
         text = re.search(r"enum " + name + r" \{(.*?)\};", f.read(), re.S).group(1)
-    return {int(value): word for word, value in re.findall(r"SAINA_[A-Z]+_([A-Z_0-9]+)\s*=\s*(\d+)", text)
-            if word != "UNSPEC"}
+    found = {int(value): word for word, value in re.findall(r"SAINA_[A-Z]+_([A-Z_0-9]+)\s*=\s*(\d+)", text)
+             if word != "UNSPEC"}
+    assert found, f"enum {name} of proto.h has no entries"
+    return found
 
 
 TYPES = enum("saina_msg_type")
@@ -263,6 +265,7 @@ def names_test():
     with open(PROTO, encoding="utf-8") as f:
         flags = {name: int(value, 0) for name, value in
                  re.findall(r"#define SAINA_F_([A-Z_]+)\s+(0x[0-9a-f]+)", f.read()) if name != "ANSWER_MASK"}
+    assert flags, "proto.h has no flags"
     carrier = {"FRESH": 13, "FAST": 19, "RETRANSMIT": 1, "NAMED": 16, "REPORT": 20}
     frames = []
     for name, value in flags.items():

@@ -18,9 +18,11 @@ CONF=$WORK/sainad.conf
 # shellcheck source=../tap.sh
 . "$top/selftests/tap.sh"
 pid=
+holder=	# another process that must not outlive the test
 
 undo() {
 	[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null
+	[ -z "$holder" ] || kill "$holder" 2>/dev/null
 	umount "$WORK/bpf" "$WORK/bpf2" 2>/dev/null
 	ip netns del "$NS" 2>/dev/null
 	rm -rf "$WORK"
@@ -151,6 +153,7 @@ check "start: a port was not touched before the UDP port was found held" sh -c \
 	"! nsenter --net=/run/netns/$NS '$B/sainad' -c '$CONF' 2>&1 | grep 'port p0'"
 kill "$holder"
 wait "$holder" 2>/dev/null
+holder=
 check "start: a group that does not exist is refused" exits_with 1 "no group 'nosuchgroup'" \
 	in_ns "$B/sainad" -c "$CONF" --admin-group nosuchgroup
 check "start: an object file that does not exist is refused" exits_with 1 "/nonexistent.o" \
@@ -193,6 +196,7 @@ check "access: root is served while another user holds all connections that ther
 	exits_with 0 "forming" "$B/saina" job show
 kill $holder
 wait $holder 2>/dev/null
+holder=
 
 load() { # CHECK
 	/usr/bin/python3 "$top/selftests/unit/control_load.py" "$1" "$pid"
