@@ -97,6 +97,7 @@ for t in float_test backend_test; do
 	step "$t" 3600 "$here/$t.sh"
 done
 
+[ "$tap_n" -gt 0 ] || bail "no step has \"$pattern\" in its name"
 plan
 echo "check-debug: $((tap_n - tap_bad)) passed, $tap_bad failed"
 [ $tap_bad = 0 ]

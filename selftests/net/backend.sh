@@ -51,7 +51,9 @@ check "backend: w0 pings w1" pings
 check "backend: the $datapath datapath has seen the frames" slowwait 10 looked_at_more "$before"
 
 # 2. Agent or kernel has the jobs
-program=$(bpftool prog dump xlated id "$(program_id)" | grep -c 'call saina_xdp_job')
+bpftool prog dump xlated id "$(program_id)" >"$WORK/xlated"
+check "backend: the XDP program can be dumped" [ -s "$WORK/xlated" ]
+program=$(grep -c 'call saina_xdp_job' "$WORK/xlated")
 log=$(cat "/run/saina-lab/$LAB/sainad.log")
 if [ "$BACKEND" = kernel ]; then
 	matches "backend: the agent says that saina.ko has the jobs" "control plane: saina.ko in the kernel" "$log"
