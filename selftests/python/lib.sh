@@ -9,7 +9,8 @@ export PYTHONPATH=${SAINA_TEST_PYTHON:-$B/python} SAINA_LIBRARY=$B/libsaina.so.0
 export OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=eth0 USE_LIBUV=0
 
 # py TAG NODE SCRIPT [ARG...]: runs a script in the background in the namespace of worker NODE, with
-# NODE as its rank, or with the variables of py_env.  Its output is in $WORK/TAG.py.out.  SAINA_TEST_ROOT: the / to run it in, which has $TOP and $WORK.
+# NODE as its rank, or with the variables of py_env.  Its output is in $WORK/TAG.py.out.
+# SAINA_TEST_ROOT: the / to run it in, which has $TOP and $WORK.
 py() {
 	local tag=$1 node=$2 args=() a who=("${py_env[@]}")
 	[ ${#who[@]} -gt 0 ] || who=("SAINA_RANK=$node")

@@ -282,7 +282,8 @@ def case_update_raises():
             point("no space" in raised and (("step() raised" in raised) == lost) and f"step() raised {error.__name__} (no space)" in after and
                   not state._in_step, f"{what}: the loop ends with it, and later ones with a sentence", f"{raised}; {after}")
             dist.barrier()
-    fails("steps(accumulate=0) is refused", "a round has one batch or more", lambda: new_state(FASTEST).steps(5, step=lambda: None, accumulate=0))
+    fails("steps(accumulate=0) is refused", "a round has one batch or more",
+          lambda: new_state(FASTEST).steps(5, step=lambda: None, accumulate=0))
 
 
 def case_mistakes():
