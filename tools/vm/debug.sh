@@ -12,17 +12,17 @@
 #	key		what it was built from
 #	headers/	the build tree, less what modules need not
 
-# What the tests need of any kernel, and what this one has besides.
+# The lines of debug.config that Kconfig must accept.
 debug_fragments() {
-	grep -hE '^(# )?CONFIG_' "$here/../selftests/config" "$here/vm/debug.config" | sort -u
+	grep -E '^(# )?CONFIG_' "$here/vm/debug.config" | sort -u
 }
 
-# debug_key: what a kernel must have been built from to be the right one.
+# debug_key: identifies what the current debug kernel is built from.
 debug_key() {
 	echo "$(cat "$cache/source/version") $(sha256sum <"$here/vm/debug.config" | cut -c1-16)"
 }
 
-# debug_current: that one is there, and has what the tests need.
+# debug_current: the kernel that is there has this key and all of these lines.
 debug_current() {
 	[ "$(cat "$cache/debug/key" 2>/dev/null)" = "$(debug_key)" ] &&
 		! debug_fragments | grep -qvxFf "$cache/debug/headers/.config"
@@ -82,7 +82,7 @@ configure_debug() {
 		die "cannot configure the debug kernel; see $1/../build.log"
 	while read -r line; do
 		grep -qxF -- "$line" "$1/.config" ||
-			die "the debug kernel's configuration does not accept $line (from tools/vm/debug.config or selftests/config)"
+			die "the debug kernel's configuration does not accept $line (from tools/vm/debug.config)"
 	done <"$1/debug.fragments"
 }
 
