@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2015,SC2034,SC2153
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The lab's sainad: its configuration, start and end.
+# The lab's sainad: its configuration, start and end.  Sourced by tools/saina-lab.
 
 agent_config_write() {
 	cat >"$LAB_DIR/sainad.conf" <<-TXT
@@ -52,7 +52,7 @@ agent_start() {
 	exec 9>&-
 	rm -f "$fifo"
 	[ "$answer" = ready ] && return 0
-	# With set -e: it may be gone already.
+	# The agent may be gone already, which must not end this script (set -e).
 	kill -KILL "$pid" 2>/dev/null || true
 	tail -n 5 "$LAB_DIR/sainad.log" >&2
 	die "sainad did not start: the end of its log is above"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Values on the command lines of programs that measure."""
+"""Parsers of values on the command lines of programs that measure: for `type' of argparse."""
 
 import argparse
 
 
 def whole(least: int, most: int):
-    """Parses a number from least to most."""
+    """A parser of whole numbers from least to most."""
     def parse(text: str) -> int:
         if text.isdigit() and least <= int(text) <= most:
             return int(text)
@@ -14,7 +14,7 @@ def whole(least: int, most: int):
 
 
 def one_of(*names: str):
-    """Parses one of these."""
+    """A parser that accepts one of these names."""
     def parse(text: str) -> str:
         if text in names:
             return text
@@ -23,5 +23,5 @@ def one_of(*names: str):
 
 
 def listed(parse):
-    """Parses what @parse does, several of them, with commas between them."""
+    """A parser of lists: what @parse accepts, separated by commas."""
     return lambda text: [parse(word) for word in text.split(",")]

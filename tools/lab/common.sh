@@ -1,11 +1,11 @@
 # shellcheck shell=bash disable=SC2015,SC2034,SC2153
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Names, state and owner of a lab; checks of arguments; undo.
+# Names, state and owner of a lab; checks of arguments; removal of a lab.  Sourced by tools/saina-lab.
 
 LAB_ROOT=/run/saina-lab
 LAB_NET=10.190.0
-# How many times slower than a PC this machine is.
+# How many times slower than a PC this machine is: time-outs are that much longer.
 SLOW=${SAINA_SLOW:-1}
 # sainad, saina and the BPF object: in the build tree, or installed.
 LAB_BIN=${SAINA_BUILD:-$(readlink -f "$LAB_LIB/../../build")}
@@ -151,7 +151,7 @@ timed_read() {
 	return $status
 }
 
-# On Ctrl-C: exit; the EXIT trap undoes.
+# The handler of INT, TERM and HUP: exits, and the EXIT trap removes what was built.
 reading='' stopped=''
 stop() {
 	if [ -n "$reading" ]; then
@@ -171,15 +171,15 @@ until_true() {
 	done
 }
 
-# A zombie is gone, too.
-pid_gone() {
+# A zombie counts as gone.
+pid_gone() { # PID
 	local stat=
 	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || true
 	stat=${stat##*) }
 	[ -z "$stat" ] || [ "${stat%% *}" = Z ]
 }
 
-# Processes in these namespaces.
+# Prints the process ids in these network namespaces.
 pids_in() { # NAMESPACE...
 	local key path
 	local -A ours=()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A lab of saina-lab's: namespaces with workers on a bridge, under a random name."""
+"""A lab built by saina-lab: namespaces with workers on a bridge, under a random name."""
 
 import os
 import secrets
@@ -23,24 +23,26 @@ class Switch(NamedTuple):
 
 
 class BenchError(Exception):
-    """A sentence for people, which says what to do next."""
+    """A message for the user, which says what to do next."""
 
 
 def check_commands(*names: str, advice: str = "tools/install-deps") -> None:
+    """Raises BenchError if a command is not in PATH; advice: the command that installs it."""
     for name in names:
         if not shutil.which(name):
             raise BenchError(f"{name} is missing: run {advice}")
 
 
 def check_built(*programs: str, make: str = "make") -> None:
+    """Raises BenchError if a program is not in BUILD; make: the command that builds it."""
     for program in programs:
         if not os.access(os.path.join(BUILD, program), os.X_OK):
             raise BenchError(f"{BUILD}/{program} is missing: run `{make}' in {TOP}")
 
 
 def run(*command: str) -> str:
-    """The output of a command, which must succeed."""
-    # A session of its own: Ctrl-C reaches only the bench, which lets the command end
+    """Returns the output of a command.  Raises BenchError if it fails."""
+    # A session of its own: Ctrl-C reaches only this program, which lets the command end
     # and then undoes it.
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, start_new_session=True) as p:
@@ -58,16 +60,16 @@ class Lab:
     """Workers on a bridge.
 
     place: has the fields of Switch
-    agent: sainad runs and its program is on the ports; else the ports carry
-    nothing.  GRO of the workers' ends is on in the first, off in the other, as
-    long as no contender is measured with another setting.
+    agent: sainad runs and its program is on the ports; otherwise the ports carry no program.
+        GRO of the workers' ends is on with it and off without it, except while a contender
+        is measured with another setting (set_gro())
     """
 
     aggregator = f"{NET}.1"
     subnet = f"{NET}.0/24"
 
     def __init__(self, place, agent: bool):
-        # The test suite's runs find what belongs to them by name.
+        # selftests/run finds by this name what a test has left behind.
         self.name = f"{os.environ.get('SAINA_TEST_RUN', '')}bench{secrets.token_hex(3)}"
         self.place = place
         self.agent = agent
@@ -91,11 +93,11 @@ class Lab:
         self.up = False
 
     def namespace(self, worker: int | None) -> str:
-        """Of a worker, or (None) of the switch."""
+        """The name of the namespace of a worker, or (None) of the switch."""
         return f"saina-{self.name}-" + ("sw" if worker is None else f"w{worker}")
 
     def inside(self, worker: int | None, *command: str) -> list[str]:
-        """What to execute to run a command there."""
+        """The command line that runs a command in the namespace of a worker, or (None) of the switch."""
         return ["nsenter", f"--net=/run/netns/{self.namespace(worker)}", "--", *command]
 
     @property
@@ -104,7 +106,7 @@ class Lab:
         return f"/run/saina-lab/{self.name}/run/share"
 
     def tool(self, *words: str) -> list[str]:
-        """The saina command, which asks this lab's agent."""
+        """The command line of a saina command for this lab's agent."""
         return self.inside(None, os.path.join(BUILD, "saina"), "-s", f"/run/saina-lab/{self.name}/control", *words)
 
     def saina(self, *words: str) -> str:
@@ -117,7 +119,7 @@ class Lab:
                 "scope", "link", "src", f"{NET}.{10 + w}", "congctl", "cubic")
 
     def set_link(self, link: str) -> None:
-        """Limits each worker's link both ways, inside its namespace."""
+        """Limits each worker's link both ways, inside its namespace.  link: "unlimited", or RATE[/BURST] as tc writes them."""
         if link == self.link:
             return
         words = ["none"] if link == "unlimited" else link.split("/")
@@ -126,7 +128,7 @@ class Lab:
         self.link = link
 
     def set_gro(self, gro: bool) -> None:
-        """GRO at the workers' ends of the links."""
+        """Turns GRO at the workers' ends of the links on or off."""
         if gro == self.gro:
             return
         run("sh", "-ec", 'gro=$1; shift; for ns; do nsenter --net=/run/netns/"$ns" ethtool -K eth0 gro "$gro"; done',
@@ -134,11 +136,11 @@ class Lab:
         self.gro = gro
 
     def restore_gro(self) -> None:
-        """Restores the state in which the lab was built."""
+        """Restores the GRO setting with which the lab was built."""
         self.set_gro(self.agent)
 
     def check_tcp(self) -> None:
-        """Called while a peer has its connections."""
+        """Raises BenchError if a TCP connection in the lab does not use cubic.  To be called while a peer has connections."""
         said = run(*self.inside(0, "ss", "-Htin", "dst", self.subnet))
         details = [line for line in said.splitlines() if "rtt:" in line]
         if not details or not all("cubic" in line.split() for line in details):
@@ -146,7 +148,7 @@ class Lab:
                              "see `ss -ti' and sysctl net.ipv4.tcp_available_congestion_control")
 
     def port_bytes(self) -> int:
-        """That the bridge's ports received from the workers, since they exist."""
+        """How many bytes the bridge's ports have received from the workers since the lab was built."""
         total = 0
         for line in run(*self.inside(None, "cat", "/proc/net/dev")).splitlines():
             name, _, numbers = line.partition(":")

@@ -6,7 +6,10 @@ import time
 
 
 class Progress:
-    """Where a run is: on a terminal one line that is overwritten."""
+    """Prints where a run is: on a terminal, one line that is overwritten; elsewhere, only what line() prints.
+
+    total: number of rows of the run
+    """
 
     def __init__(self, total: int):
         self.total = total

@@ -8,6 +8,7 @@ import time
 
 
 def machine() -> dict:
+    """What results say of the machine: kernel, processors, load average of the last minute, date (UTC)."""
     model = "unknown"
     with open("/proc/cpuinfo", encoding="utf-8") as f:
         for line in f:
@@ -21,6 +22,7 @@ def machine() -> dict:
 
 
 def write_json(path: str, what: dict) -> None:
+    """Replaces the file at once, so that an interrupted write leaves the old one."""
     with open(path + ".new", "w", encoding="utf-8") as f:
         json.dump(what, f, indent=1)
         f.write("\n")

@@ -1,10 +1,10 @@
 # shellcheck shell=bash disable=SC2015,SC2034,SC2153
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The switch of a lab: a private Open vSwitch, or a Linux bridge.
+# The switch of a lab: a private Open vSwitch, or a Linux bridge.  Sourced by tools/saina-lab.
 
-# The environment by which OVS tools find this lab's instance.
-ovs_env() {
+# Runs a command with the environment by which OVS tools find this lab's instance.
+ovs_env() { # CMD...
 	OVS_RUNDIR=$LAB_DIR/ovs OVS_LOGDIR=$LAB_DIR/ovs OVS_DBDIR=$LAB_DIR/ovs \
 	OVS_SYSCONFDIR=$LAB_DIR/ovs "$@"
 }
@@ -36,8 +36,8 @@ switch_up() {
 	ip -n "$LAB_SW" link set lo up
 	case $LAB_BRIDGE in
 	ovs)	switch_up_ovs ;;
-	linux)	# A fixed address: else it is that of some port, and changes, unnoticed
-		# by the workers, when ports are added or removed.
+	linux)	# A fixed MAC address: otherwise the bridge takes that of a port, and workers lose
+		# the aggregator when ports are added or removed.
 		ip -n "$LAB_SW" link add br0 address 02:5a:00:00:00:01 type bridge mcast_snooping 0
 		ip -n "$LAB_SW" link set br0 mtu "$LAB_MTU" ;;
 	esac
@@ -73,8 +73,8 @@ switch_up_ovs() {
 	[ "$LAB_DATAPATH" = system ] || in_ns "$LAB_SW" ethtool -K br0 tx off >/dev/null 2>&1 || true
 }
 
-# Adds ports by one command, because each ovs-vsctl waits for the daemon.  A single
-# port may have lost its link, which is then added again.
+# Adds ports by one command, because each ovs-vsctl waits for the daemon.  The link of a
+# single port may be gone (switch_port_del): then it is made again.
 switch_ports_add() { # WORKER...
 	local i args=()
 	for i; do

@@ -1,14 +1,14 @@
 # shellcheck shell=bash disable=SC2015,SC2034,SC2153
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# A worker's namespace, its link to the switch, its rate and its faults.
+# A worker's namespace, its link to the switch, its rate and its faults.  Sourced by tools/saina-lab.
 
 worker_check() { # WORKER [WHAT ELSE IS ALLOWED]
 	[[ $1 =~ ^[0-9]{1,3}$ ]] && ((10#$1 < LAB_WORKERS)) ||
 		usage_error "\"$1\" is not a worker of this lab: 0 to $((LAB_WORKERS - 1))${2-}"
 }
 
-# All workers by one command, because starting programs takes the time.
+# Makes all namespaces by one command, because starting a program takes longer than its work.
 workers_up() { # WORKER...
 	local i
 	for i; do
@@ -27,8 +27,8 @@ worker_links() { # WORKER...
 	for i; do
 		worker_end "$i"
 	done
-	# After worker_end: when a veth is set up, it accepts redirected frames only if
-	# the other end has GRO by then.
+	# After worker_end: a port accepts redirected frames only if its other end has GRO
+	# when the port is set up.
 	for i; do
 		echo "link set p$i up"
 	done | ip -n "$LAB_SW" -batch -
@@ -83,7 +83,7 @@ worker_show() { # WORKER
 	echo "worker $1: $LAB_NET.$((10 + $1)) in $ns, port $plugged, gro ${gro:-?}, rate ${rate:-unlimited}, $procs processes"
 }
 
-# lab_faults [WORKER] FAULTS: sets the faults that the XDP program injects at ports.
+# lab_faults [WORKER] FAULTS: sets the faults that SAINA's program injects at ports.
 lab_faults() {
 	local first=0 last=$((LAB_WORKERS - 1)) i value args=() seed=
 	if [[ ${1-} =~ ^[0-9]+$ ]]; then
@@ -109,7 +109,7 @@ lab_faults() {
 		shift 2
 	done
 	for ((i = first; i <= last; i++)); do
-		# A different seed for each port, else all would lose the same frames.
+		# A different seed for each port: with the same one all would lose the same frames.
 		SAINA_CONTROL=$LAB_DIR/control "$LAB_BIN/saina" port set "p$i" "${args[@]}" \
 			${seed:+seed "$((seed + i))"} || return 1
 	done
