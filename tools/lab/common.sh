@@ -26,7 +26,7 @@ usage_error() {
 }
 
 number() { # OPTION TEXT LOWEST HIGHEST
-	[[ $2 =~ ^[0-9]{1,19}$ ]] && ((10#$2 >= $3 && 10#$2 <= $4)) ||
+	[[ $2 =~ ^(0|[1-9][0-9]{0,18})$ ]] && (($2 >= $3 && $2 <= $4)) ||
 		usage_error "$1: \"$2\" is not a number from $3 to $4"
 }
 

@@ -4,7 +4,7 @@
 # A worker's namespace, its link to the switch, its rate and its faults.  Sourced by tools/saina-lab.
 
 worker_check() { # WORKER [WHAT ELSE IS ALLOWED]
-	[[ $1 =~ ^[0-9]{1,3}$ ]] && ((10#$1 < LAB_WORKERS)) ||
+	[[ $1 =~ ^(0|[1-9][0-9]{0,2})$ ]] && (($1 < LAB_WORKERS)) ||
 		usage_error "\"$1\" is not a worker of this lab: 0 to $((LAB_WORKERS - 1))${2-}"
 }
 
