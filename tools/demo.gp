@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The picture of `make demo'.  gnuplot -e "dir = '...'; target = 95; ..." demo.gp
-# dir: where NAME.accuracy.dat and NAME.sfcd.dat are and demo.png goes;
-# target: accuracy in per cent; runs: names; policies, times: of each, in the same order, its policy
-# and its seconds to the target, 0: not reached; sth: SFCD's threshold; workers; note: the headline.
+#
+# dir		folder of NAME.accuracy.dat and sfcd.sfcd.dat, and of demo.png, which is written
+# target	accuracy to reach, per cent
+# runs		names of the runs, separated by blanks
+# policies	the policy of each run, in the same order
+# times		seconds of each run to the target, in the same order; 0: not reached
+# sth		SFCD's threshold, 0 to 1
+# workers	number of workers
+# note		the headline
 
 set terminal pngcairo size 1100,900 font 'sans,11'
 set output dir . '/demo.png'
@@ -26,7 +32,7 @@ set arrow from graph 0, first target to graph 1, first target nohead dt 2 lc rgb
 set label sprintf('target %g %%', target) at graph 0.01, first target offset 0, 0.6 tc rgb '#666666'
 reached(t) = t > 0 ? sprintf(': %g %% after %.1f s', target, t) : sprintf(': %g %% not reached', target)
 mark(t) = t > 0 ? t : NaN
-# the time to the target: where each curve crosses it, down to the axis
+# a line from where each curve reaches the target down to the axis: the time to the target
 do for [i = 1:n] {
 	t = real(word(times, i))
 	if (t > 0) { set arrow from t, first target to t, graph 0 lc rgb colour(i) }
