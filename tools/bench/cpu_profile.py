@@ -19,6 +19,7 @@ sys.path[:0] = [HERE := os.path.dirname(os.path.realpath(__file__)), os.path.joi
 sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
 import arguments  # noqa: E402
+import interrupt  # noqa: E402
 import options  # noqa: E402
 from lab import BenchError, Lab  # noqa: E402
 from measure import WARM_UP, cpu_seconds, durations  # noqa: E402
@@ -92,10 +93,12 @@ def profile(args, folder):
         data = os.path.join(folder, "perf.data")
         with subprocess.Popen(["perf", "record", "-q", "-a", "-g", "-F", str(FREQUENCY), "-o", data],
                               stderr=subprocess.DEVNULL) as perf:
-            cpu = cpu_seconds()
-            took = durations(group.command(f"time {rounds}", 30 + 10 * rounds * one))
-            cpu = cpu_seconds() - cpu
-            perf.terminate()
+            try:
+                cpu = cpu_seconds()
+                took = durations(group.command(f"time {rounds}", 30 + 10 * rounds * one))
+                cpu = cpu_seconds() - cpu
+            finally:
+                perf.terminate()
         kinds = collections.Counter(kind_of(*s) for s in samples(data))
         if kinds.total() == kinds[IDLE]:
             raise BenchError("perf has no sample of a busy processor: give more --seconds, or lower /proc/sys/kernel/perf_event_paranoid")
@@ -121,6 +124,7 @@ def main():
     args = parser.parse_args()
     if not shutil.which("perf"):
         parser.error("perf is missing: apt install linux-perf")
+    interrupt.catch()
     with tempfile.TemporaryDirectory() as folder:
         try:
             gbps, us, kinds = profile(args, folder)

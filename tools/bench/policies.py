@@ -26,6 +26,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lab"))
 # pylint: disable=wrong-import-position
+import interrupt
 import results
 from arguments import listed, one_of
 from lab import BUILD, BenchError, run
@@ -174,6 +175,7 @@ def main() -> int:
     about = {**results.machine(), "quick": a.quick, "complete": False}
     os.makedirs(a.out, exist_ok=True)
     path = os.path.join(a.out, "bench-policies.json")
+    interrupt.catch()
     with tempfile.TemporaryDirectory(prefix="saina-bench-") as folder:
         bench = Bench(a.quick, folder)
         try:
@@ -186,6 +188,9 @@ def main() -> int:
             if "groups" in a.only:
                 bench.with_lab(16, bench.groups)
             about["complete"] = True
+        except KeyboardInterrupt:
+            print(f"bench-policies: stopped; what was measured until then is in {path}", file=sys.stderr)
+            return 130
         except BenchError as e:
             print(f"bench-policies: {e}", file=sys.stderr)
             return 1

@@ -18,6 +18,7 @@ sys.path[:0] = [HERE := os.path.dirname(os.path.realpath(__file__)), os.path.joi
 sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
 import arguments  # noqa: E402
+import interrupt  # noqa: E402
 import options  # noqa: E402
 import results  # noqa: E402
 from lab import BUILD, BenchError, Lab  # noqa: E402
@@ -199,6 +200,7 @@ def main() -> int:
     if os.geteuid():
         p.error("needs root for BPF and network namespaces: sudo make bench-scale")
     about = results.machine()
+    interrupt.catch()
     try:
         print("the switch alone: about a minute", file=sys.stderr)
         switch = measure_switch(a.cycles)
