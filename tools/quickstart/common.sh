@@ -1,8 +1,9 @@
 # shellcheck shell=bash disable=SC2154 # its users set elements, workers, policy, sums
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What the quickstarts share: an agent of their own, a job, and what its workers said.
-# Sourced.
+# What the quickstarts share: an agent of their own, a job, and what its workers printed.
+# Sourced by tools/quickstart/podman and qemu, which set $here and define undo_workers(),
+# undo_network() and worker_said().
 
 build=${SAINA_BUILD:-$(readlink -m "$here/../../build")}
 
@@ -29,10 +30,10 @@ number() { # OPTION TEXT LOWEST HIGHEST
 		usage_error "$1: \"$2\" is not a whole number from $3 to $4"
 }
 
-# of an installed script
+# Where an installed script's programs are: below PREFIX of PREFIX/share/saina/quickstart.
 prefix=$(readlink -m "$here/../../..")
 
-# program NAME: of the source tree, or the one that is installed
+# program NAME: prints the path of a program of the source tree, or of the installed one
 program() {
 	if [ -x "$build/$1" ]; then
 		echo "$build/$1"
@@ -42,13 +43,14 @@ program() {
 	fi
 }
 
-# find_programs: sets saina, sainad, allreduce
+# find_programs: sets $saina, $sainad and $allreduce to the paths of these programs
 find_programs() {
 	# shellcheck disable=SC2034
 	sainad=$(program sainad) && saina=$(program saina) && allreduce=$(program saina-allreduce) || exit 1
 }
 
-# make_work: a directory, and a name for what is made; undo() is called at the end.
+# make_work: makes the directory $work, and $id, the name of all that is made.  undo_all() is
+# called when the script exits.
 make_work() {
 	id=saina-quickstart-$$ agent=''
 	work=$(mktemp -d "${TMPDIR:-/tmp}/$id.XXXXXX") || die "cannot create a directory in ${TMPDIR:-/tmp}"
@@ -56,8 +58,8 @@ make_work() {
 	trap 'exit 130' INT TERM HUP
 }
 
-# Between these two a signal waits, so that what is made there is known to undo_all().  Not ignored: children would
-# ignore it, too.
+# Between hold_signals and take_signals a signal is held back, so that undo_all() knows of what is
+# made there.  It is not ignored, because children would inherit that.
 hold_signals() {
 	interrupted=''
 	trap interrupted=yes INT TERM HUP
@@ -88,7 +90,7 @@ bridge_address() { # BRIDGE: its first IPv4 address
 	ip -4 -o addr show dev "$1" | sed -n '1s|.* inet \([0-9.]*\)/.*|\1|p'
 }
 
-# agent_start BRIDGE TYPE ADDRESS
+# agent_start BRIDGE TYPE ADDRESS: starts sainad, sets $agent to its process id, and returns when it is ready
 agent_start() {
 	local ready words
 	say "starting sainad on $1, address $3"
@@ -98,7 +100,7 @@ agent_start() {
 		--bpffs "$work/bpf" --control-plane agent --ready-fd "$ready")
 	[ ! -e "$build/saina_xdp.bpf.o" ] || words+=(--object "$build/saina_xdp.bpf.o")
 	hold_signals
-	# Not by Ctrl-C: it ends after its workers.
+	# In a session of its own, so that Ctrl-C does not end it before its workers.
 	setsid "$sainad" "${words[@]}" >"$work/log" 2>&1 </dev/null &
 	agent=$!
 	take_signals
@@ -109,9 +111,10 @@ agent_start() {
 	exec {ready}>&-
 }
 
+# Not empty: the workers' lines are shown as they come.
 live=''
 
-# job_add: sets its token
+# job_add: adds the job quickstart, and sets $token to its token
 job_add() {
 	token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 	"$saina" -s "$work/control" job add quickstart elements "$elements" workers "$workers" policy "$policy" token "$token" \
@@ -119,7 +122,7 @@ job_add() {
 	say "job quickstart is added; to watch it while it runs: $saina -s $work/control top"
 }
 
-# show_sums WORKER: in words, what saina-allreduce --json said
+# show_sums WORKER: prints in words the results of saina-allreduce --json; fails if there are none
 show_sums() {
 	local line key re
 	local -A v=()
@@ -133,14 +136,14 @@ show_sums() {
 		"messages resent ${v[resent]}; relayed ${v[relayed]}; $((v[time_us] / (v[rounds] ? v[rounds] : 1))) us a round"
 }
 
-# results WHAT BRIDGE: waits for all workers, or for the first that fails, and shows what
-# they said, unless $live: their lines were shown as they came.  A worker is a job of this shell;
-# worker_said I prints its lines.
+# results WHAT BRIDGE: waits for all workers, or for the first that fails, and shows what they
+# printed, unless $live says that it was shown already.  A worker is a background job of this
+# shell; worker_said I prints its lines.
 results() {
 	local i bad=0
 	ticker_start "$1 run"
 	for ((i = 0; i < workers && bad == 0; i++)); do
-		# The agent is waited for, too: it has no reason to end.
+		# This may also return for the agent, which must not end before the workers.
 		wait -n || bad=$?
 	done
 	ticker_stop
