@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash disable=SC2154 # saina-vm sets what looks unset
 #
-# A Debian 12 of its own for the VM, with systemd, the kernel's own packages, DKMS and
-# what our packages depend on; made once for each version of the kernel, by mmdebstrap.
+# The root of the VM with --debian: a Debian 12 with systemd, the kernel's own packages, DKMS
+# and what SAINA's packages depend on; made by mmdebstrap, once for each version of the kernel.
 # Sourced by tools/saina-vm.
 #
-# $cache/KERNEL/debian/	its /
+# $cache/KERNEL/debian/	the root
 
 # Installed in the image, because an emulated processor takes long to unpack them.
 DEBIAN_PACKAGES=(
@@ -17,7 +17,7 @@ DEBIAN_ARCHIVES=(
 	bash-completion ethtool libbpf1 libconfig9 libelf1 libjansson4 libmicrohttpd12 libmnl0 libncurses6
 )
 
-# need_debian KERNEL: $cache/KERNEL/debian is there.
+# need_debian KERNEL: makes $cache/KERNEL/debian unless it is there and current.
 need_debian() {
 	local tree=$cache/$1/debian rel
 

@@ -2,15 +2,15 @@
 # shellcheck shell=bash disable=SC2154 # saina-vm sets what looks unset
 #
 # The kernel named debug: 6.1 from Debian's sources with tools/vm/debug.config,
-# that is with KASAN, lockdep, kmemleak and their like.  Building takes 15 minutes
-# of two cores, more where they are shared; it is done again only when the sources
-# or the configuration change.  Sourced by tools/saina-vm.
+# which turns on KASAN, lockdep, kmemleak and others.  Building takes 15 minutes on two
+# idle cores; it is done again only when the sources or the configuration change.
+# Sourced by tools/saina-vm.
 #
 # $cache/debug/
 #	version release root/ vmlinux initramfs		as in fetch.sh, image.sh
 #	bzImage		what is booted
-#	key		what it was built from
-#	headers/	the build tree, less what modules need not
+#	key		identifies the sources and the configuration
+#	headers/	the build tree, without what building a module does not need
 
 # The lines of debug.config that Kconfig must accept.
 debug_fragments() {
@@ -33,7 +33,7 @@ need_debug() {
 	debug_current || build_debug
 }
 
-# fetch_debug: builds it from the newest sources.
+# fetch_debug: fetches the newest sources, and builds the kernel if they are new.
 fetch_debug() {
 	fetch_source
 	need_debug
@@ -104,7 +104,7 @@ compile_debug() {
 	wait "$pid"
 }
 
-# install_debug DIRECTORY: the same files as Debian's kernels have here.
+# install_debug DIRECTORY: makes the files that fetch.sh makes of Debian's kernels.
 install_debug() {
 	local new=$1 tree=$1/headers rel
 
@@ -122,7 +122,7 @@ install_debug() {
 	cat "$cache/source/version" >"$new/version"
 }
 
-# prune_debug TREE: keeps what building a module needs.
+# prune_debug TREE: removes what building a module does not need.
 prune_debug() {
 	find "$1" -mindepth 1 -maxdepth 1 ! -name scripts ! -name include ! -name arch ! -name tools \
 		! -name Makefile ! -name .config ! -name Module.symvers ! -name vmlinux -exec rm -rf {} +

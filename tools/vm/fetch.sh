@@ -6,13 +6,12 @@
 #
 # $cache/KERNEL/
 #	version		package version fetched
-#	release		what uname -r will say
+#	release		the output of uname -r in the VM
 #	root/		the packages, unpacked
-#	vmlinux		the kernel as ELF: boots faster than vmlinuz, has the BTF
+#	vmlinux		the kernel as ELF: boots faster than vmlinuz, and has the BTF
 #	initramfs	see image.sh
 
-# need_packages [LIST]: the Debian packages in tools/vm/packages are installed, or
-# those in LIST.
+# need_packages [LIST]: installs the Debian packages in the file LIST (tools/vm/packages).
 # shellcheck disable=SC2120
 need_packages() {
 	local p missing=()
@@ -29,30 +28,31 @@ need_packages() {
 		>/dev/null || die "apt-get could not install ${missing[*]}"
 }
 
-# newest KERNEL: the release of the newest Debian kernel of that series which
-# apt offers both as image and as headers; nothing when there is none.
+# newest KERNEL: prints the release of the newest Debian kernel of that series that
+# apt offers both as image and as headers; prints nothing if there is none.
 newest() {
 	comm -12 <(releases "linux-image" "$1") <(releases "linux-headers" "$1") | sort -V | tail -n 1
 }
 
+# releases PACKAGE KERNEL: prints the releases of which apt has PACKAGE-RELEASE.
 releases() {
 	apt-cache pkgnames "$1-$2." |
 		sed -nE "s/^$1-(${2//./\\.}\.[0-9]+([-+~][a-z0-9.+~]*)*-amd64)\$/\1/p" |
 		grep -vE -- '-(rt|cloud)-|dbg|unsigned' | sort
 }
 
-# kbuild_of RELEASE: the package with the build tools of that release.
+# kbuild_of RELEASE: prints the package with the build tools of that release.
 kbuild_of() {
 	apt-cache show --no-all-versions "linux-headers-$1" | sed -n 's/^Depends: //p' | tr ',' '\n' |
 		sed -nE 's/^ *(linux-kbuild-[^ ]+).*/\1/p' | head -n 1
 }
 
-# version_of PACKAGE: the version that apt would download.
+# version_of PACKAGE: prints the version that apt would download.
 version_of() {
 	apt-cache policy "$1" | sed -n 's/^ *Candidate: //p'
 }
 
-# need_kernel KERNEL: $cache/KERNEL is there; downloads only what is not.
+# need_kernel KERNEL: downloads $cache/KERNEL unless it is there, whatever its version.
 need_kernel() {
 	if [ "$1" = debug ]; then
 		need_debug
@@ -63,7 +63,7 @@ need_kernel() {
 	fetch_kernel "$1"
 }
 
-# fetch_kernel KERNEL: gets the newest one, unless that is there already.
+# fetch_kernel KERNEL: downloads the newest one, unless that is there already.
 fetch_kernel() {
 	if [ "$1" = debug ]; then
 		fetch_debug
@@ -127,7 +127,7 @@ download() {
 	# apt gives up its root rights for downloads where it can.
 	[ "$(id -u)" -eq 0 ] && chmod 777 "$dir"
 	if ! (cd "$dir" && "$here/apt-get" -o APT::Sandbox::User=root download "$@"); then
-		# The lists are older than the archive, mostly.
+		# The usual cause: the package lists are older than the archive.
 		[ "$(id -u)" -eq 0 ] || die "cannot download $*; run apt-get update as root and try again"
 		"$here/apt-get" update || die "apt-get update failed"
 		(cd "$dir" && "$here/apt-get" -o APT::Sandbox::User=root download "$@") ||
@@ -135,14 +135,14 @@ download() {
 	fi
 }
 
-# unpack_vmlinux BZIMAGE OUT: as the kernel's scripts/extract-vmlinux does: what
-# follows the magic number of a compressor, if it unpacks to ELF.
+# unpack_vmlinux BZIMAGE OUT: finds the ELF kernel in BZIMAGE, as the kernel's
+# scripts/extract-vmlinux does: it follows the magic number of a compressor.
 unpack_vmlinux() {
 	local magic tool off
 
 	while read -r magic tool; do
 		while read -r off; do
-			# Garbage follows the stream: the tool's status says nothing.
+			# Other data follow the stream, so the tool's status says nothing.
 			tail -c "+$((off + 1))" "$1" | $tool >"$2" 2>/dev/null
 			readelf -h "$2" >/dev/null 2>&1 && return
 		done < <(LC_ALL=C grep -abPo "$magic" "$1" | LC_ALL=C cut -d: -f1)
@@ -155,8 +155,9 @@ unpack_vmlinux() {
 	die "found no ELF kernel in $1"
 }
 
-# relocate_headers TREE FINAL RELEASE HELPER: `make -C FINAL/headers M=...` builds
-# a module, with BTF, wherever the tree lies.
+# relocate_headers TREE FINAL RELEASE HELPER: prepares the headers in TREE so that, when
+# TREE has been moved to FINAL, `make -C FINAL/headers M=...` builds a module with BTF.
+# HELPER: package that has resolve_btfids; '': those of RELEASE have it.
 relocate_headers() {
 	local tree=$1 final=$2 rel=$3 helper=$4 common
 	local headers=$tree/root/usr/src/linux-headers-$rel

@@ -4,7 +4,7 @@
 # The initramfs of the test VM: busybox, tools/vm/init and the modules which it
 # needs to reach the host's files.  Sourced by tools/saina-vm.
 
-# need_initramfs KERNEL: $cache/KERNEL/initramfs is there and up to date.
+# need_initramfs KERNEL: makes $cache/KERNEL/initramfs unless it is there and current.
 need_initramfs() {
 	local dir=$cache/$1
 
@@ -39,7 +39,7 @@ build_initramfs() {
 		esac || die "cannot unpack $m"
 		basename "${m%.ko*}.ko" >>"$tree/mods/order"
 	done <"$tree/list"
-	# A kernel that has them built in needs none.
+	# The file is empty for a kernel that has them built in.
 	touch "$tree/mods/order"
 	rm "$tree/list"
 	(cd "$tree" && find . | cpio --quiet -R 0:0 -o -H newc) >"$dir/initramfs.new" ||

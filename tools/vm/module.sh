@@ -4,7 +4,7 @@
 # Builds an out-of-tree module, with BTF, against the headers of a fetched
 # kernel.  Sourced by tools/saina-vm.
 
-# build_module KERNEL DIRECTORY [MAKE-ARGUMENT...]
+# build_module KERNEL DIRECTORY [MAKE-ARGUMENT...]: builds the module in DIRECTORY.
 build_module() {
 	local k=$1 dir ko
 	local tree=$cache/$1
@@ -13,12 +13,12 @@ build_module() {
 	shift 2
 	need_packages
 	need_kernel "$k"
-	# the compiler that the kernel was built with
+	# The compiler that the debug kernel was built with.
 	[ "$k" != debug ] || set -- CC=gcc-12 "$@"
 	make -C "$tree/headers" M="$dir" "$@" modules || die "the module does not build"
 	# kbuild only warns when it leaves the BTF out; kfuncs need it.
 	while read -r ko; do
-		# 6.1 lists .ko, 6.12 .o; both with the whole path
+		# 6.1 lists .ko files, 6.12 .o files, both with the whole path.
 		ko=${ko%.*}.ko
 		readelf -SW "$ko" | grep -q ' \.BTF ' || die "$ko was built without BTF"
 	done <"$dir/modules.order"

@@ -11,7 +11,7 @@
 run=
 qemu=
 
-# stop_vm: ends what this process started; also the EXIT trap.
+# stop_vm: ends the VM and the other processes started here, and removes $run; also the EXIT trap.
 stop_vm() {
 	if [ -n "$qemu" ]; then
 		kill -TERM "$qemu" 2>/dev/null
@@ -24,15 +24,16 @@ stop_vm() {
 	run=
 }
 
-# keep_path PATH: a path of the host below /tmp or /run, of which the guest has its
-# own, is made visible in the guest.
+# keep_path PATH: makes a path of the host below /tmp or /run visible in the guest,
+# which has a /tmp and a /run of its own.
 keep_path() {
 	case $1/ in
 	/tmp/?*/* | /run/?*/*) grep -qxF "$1" "$run/ctl/keep" || echo "$1" >>"$run/ctl/keep" ;;
 	esac
 }
 
-# prepare_run OUT COMMAND...: fills the control share.
+# prepare_run OUT COMMAND...: makes $run, fills the control share, and sets share to the
+# directory of the results, OUT or one in $run.
 prepare_run() {
 	local m
 	share=$1
@@ -68,8 +69,8 @@ prepare_run() {
 	} >"$run/ctl/command"
 }
 
-# start_qemu LIMIT [ARGUMENT...]: starts the VM, sets qemu.  The process dies
-# with this one, however this one dies.
+# start_qemu LIMIT [ARGUMENT...]: starts the VM, sets qemu to its process.  It is ended after
+# LIMIT seconds (0: never), and when this process dies, even by KILL.
 start_qemu() {
 	local limit=$1 tree=$cache/$kernel n=0 tap image stall=60 root=/
 	local fs=local,security_model=none
@@ -110,13 +111,13 @@ start_qemu() {
 	qemu=$!
 }
 
-# locally administered, unicast
+# random_mac: prints a MAC address, locally administered, unicast.
 random_mac() {
 	printf '52:54:00:%02x:%02x:%02x' $((RANDOM % 256)) $((RANDOM % 256)) $((RANDOM % 256))
 }
 
-# run_script COMMAND...: one VM for it; returns the status that saina-vm exits
-# with.  A kernel that fails before anything of ours runs is started again: emulated
+# run_script COMMAND...: runs it in a VM of its own; returns the status that saina-vm exits
+# with.  A kernel that fails before the second stage runs is started again: emulated
 # processors sometimes execute code that the kernel is just patching (int3 oops).
 run_script() {
 	local rc try
@@ -124,7 +125,7 @@ run_script() {
 	for try in 1 2 3; do
 		run_once "$@"
 		rc=$?
-		# Down to here only if it ended before the guest had written how long the boot took.
+		# boot-s is the first that the second stage writes.
 		if [ -s "$run/ctl/boot-s" ] || [ $rc = 124 ] || [ $rc = 137 ] || [ $try = 3 ]; then
 			break
 		fi
@@ -140,7 +141,7 @@ run_once() {
 	local rc co ce
 
 	prepare_run "$out" "$@"
-	# The guest notes what hangs shortly before the host ends it.
+	# Shortly before the host ends the VM, the guest logs which processes are left.
 	echo $((timeout > 20 ? timeout - 10 : (timeout + 1) / 2)) >"$run/ctl/limit"
 	mkfifo "$run/stdout" "$run/stderr"
 	cat "$run/stdout" &
@@ -153,7 +154,7 @@ run_once() {
 	wait "$qemu"
 	rc=$?
 	qemu=
-	# Should qemu never have opened them, the readers still wait for it.
+	# If qemu has never opened the FIFOs, the readers still wait: open and close them.
 	: 7<>"$run/stdout" 8<>"$run/stderr"
 	wait "$co" "$ce"
 	return $rc
@@ -166,8 +167,8 @@ judge() {
 	scan_log || bad=1
 	if [ -s "$run/ctl/tainted" ]; then
 		tainted=$(cat "$run/ctl/tainted")
-		# bad page, oops, warning, soft lockup.  An allowed line may be
-		# the reason; otherwise tools/vm/splat misses a pattern.
+		# 32: bad page, 128: oops, 512: warning, 16384: soft lockup.  An allowed
+		# line may be the reason; otherwise tools/vm/splat lacks a pattern.
 		if [ "$bad" = 0 ] && [ "$allowed" = 0 ] && [ $((tainted & (32 | 128 | 512 | 16384))) -ne 0 ]; then
 			note "the kernel is tainted ($tainted) by a warning or an oops"
 			bad=1
@@ -207,12 +208,12 @@ judge() {
 	return "$rc"
 }
 
-# scan_log: prints the first trouble in the kernel log; false when there is any.
-# Counts the lines that tools/vm/allow lets pass in allowed.
+# scan_log: prints the first trouble in the kernel log, and fails if there is any.  Sets allowed
+# to the number of lines that tools/vm/allow excuses.
 scan_log() {
 	local log=$run/kernel.log first
 
-	# The ring buffer has everything, the console what came last.
+	# dmesg.log has all messages until the guest stopped, the console those after it, too.
 	cat "$run/ctl/dmesg.log" "$run/console.log" 2>/dev/null | tr -d '\r' >"$log"
 	grep -v '^#' "$here/vm/splat" >"$run/splat"
 	grep -v '^#' "$here/vm/allow" >"$run/allow"
@@ -226,10 +227,10 @@ scan_log() {
 	return 1
 }
 
-# stale_breakpoint: is the first trouble a breakpoint (int3) that memory does not have?
-# While the kernel changes an instruction there is one in its place.  qemu before 8.1 can
-# translate it and keep that translation when the kernel has taken it away; on a processor
-# that cannot be.  Code: shows memory, with <> at the byte behind the breakpoint, cc.
+# stale_breakpoint: is the first trouble a breakpoint (int3) that is not in memory?  While
+# the kernel changes an instruction, a breakpoint is in its place.  qemu before 8.1 may keep
+# its translation of the breakpoint after the kernel has removed it; no real processor does.
+# The line "Code:" shows memory, with <> around the byte behind the breakpoint, cc.
 stale_breakpoint() {
 	awk '!seen && FNR == NR { first = $0 + 0; seen = 1; next }
 		FNR == NR { next }
@@ -238,7 +239,8 @@ stale_breakpoint() {
 		END { exit !stale }' "$run/trouble" "$run/kernel.log"
 }
 
-# save_logs STATUS: beside the results, or, when the run failed, in $cache/log.
+# save_logs STATUS: copies the logs to the results (--out), or, if there is no --out and the
+# run failed, to $cache/log, where the newest ten are kept.
 save_logs() {
 	local dir=$out old
 
@@ -256,7 +258,7 @@ save_logs() {
 	done
 }
 
-# run_interactive: a shell in a VM on this terminal.
+# run_interactive: runs a shell in a VM on this terminal; returns the exit status.
 run_interactive() {
 	local rc
 

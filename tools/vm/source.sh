@@ -4,7 +4,7 @@
 # Debian's kernel sources, fetched like the kernels and not installed.  Sourced by
 # tools/saina-vm.
 #
-# $cache/source/		for the debug kernel, and kselftest's runner
+# $cache/source/		for the debug kernel, and for kselftest's runner
 #	version			package version fetched
 #	linux-source-6.1.tar.xz
 # $cache/kernel-tools/		of 6.12, unpacked: the kernel's own tools (KERNEL_TOOLS)
@@ -15,22 +15,22 @@ TOOLS_SOURCE=linux-source-6.12
 KERNEL_TOOLS=(tools/net/ynl Documentation/netlink scripts/checkpatch.pl scripts/kernel-doc
 	scripts/spelling.txt scripts/const_structs.checkpatch)
 
-# need_source: it is there, whatever its version.
+# need_source: downloads $cache/source unless it is there, whatever its version.
 need_source() {
 	[ -s "$cache/source/version" ] || fetch_source
 }
 
-# fetch_source: gets the newest one, unless that is there already.
+# fetch_source: downloads the newest one, unless that is there already.
 fetch_source() {
 	fetch_archive source "$SOURCE"
 }
 
-# need_kernel_tools: they are there, whatever their version.
+# need_kernel_tools: downloads $cache/kernel-tools unless they are there, whatever their version.
 need_kernel_tools() {
 	[ -s "$cache/kernel-tools/version" ] || fetch_archive kernel-tools "$TOOLS_SOURCE" unpack_tools
 }
 
-# unpack_tools DIRECTORY: the kernel's tools of the archive in it, which goes.
+# unpack_tools DIRECTORY: unpacks KERNEL_TOOLS of the archive in it, and removes the archive.
 unpack_tools() {
 	local archive=$1/$TOOLS_SOURCE.tar.xz
 
@@ -39,8 +39,8 @@ unpack_tools() {
 	rm "$archive"
 }
 
-# fetch_archive NAME PACKAGE [PREPARE]: $cache/NAME has the archive of that package, or what
-# PREPARE makes of it; gets the newest one, unless that is there already.
+# fetch_archive NAME PACKAGE [PREPARE]: downloads the newest archive of that package into
+# $cache/NAME, unless that is there already.  PREPARE DIRECTORY: called with the archive there.
 fetch_archive() {
 	local new=$cache/$1.new package=$2 version
 
