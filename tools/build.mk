@@ -2,20 +2,20 @@
 include tools/saina/tool.mk
 -include tools/lab/lab.mk
 
-# The demo in the test VM, with what this machine's kernel may lack.
+# The demo in the test VM, with saina.ko and the kernel datapath of Open vSwitch.
 DEMO_VM_KERNEL ?= 6.1
 demo-vm: deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all
 	tools/demo-vm --kernel $(DEMO_VM_KERNEL) $(DEMO_ARGS)
 .PHONY: demo-vm
 
-# What was published of policies, measured.
+# Measures published results of policies: Documentation/figures.rst.
 figures: deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all
 	python3 tools/figures $(FIGURES_ARGS)
 .PHONY: figures
 
-# Wireshark's dissector; not where Wireshark looks by itself, which depends on its version.
+# The dissector is not installed into Wireshark's plugin folder, whose path depends on its version.
 install: install-wireshark
 install-wireshark:
 	install -D -m 644 tools/wireshark/saina.lua $(DESTDIR)$(PREFIX)/share/saina/wireshark/saina.lua
@@ -32,7 +32,7 @@ install-grafana: $(B)/grafana.json
 	install -D -m 644 $< $(DESTDIR)$(PREFIX)/share/saina/grafana/saina.json
 .PHONY: install-grafana
 
-# The other one, qemu, needs saina-vm and its kernels, which are not installed.
+# tools/quickstart/qemu is not installed: it needs saina-vm and its kernels.
 install: install-quickstart
 install-quickstart:
 	install -D -m 755 tools/quickstart/podman $(DESTDIR)$(PREFIX)/share/saina/quickstart/podman

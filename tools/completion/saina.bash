@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Names of jobs, workers and ports are asked from the running control plane, by
-# the command that is being completed and with the socket and the network
-# namespace given on its line.
+# Completion of the saina command for bash.  The names of jobs, workers and ports come
+# from the running control plane: the command that is being completed asks it, with the
+# socket and the network namespace given on the line.
 
-# _saina_ask KEY WORD...: all values of KEY in what `saina -j WORD...' prints
+# _saina_ask KEY WORD...: prints all values of KEY in the output of `saina -j WORD...'
 _saina_ask() {
 	local key=$1
 	shift
@@ -13,7 +13,7 @@ _saina_ask() {
 		grep -o "\"$key\":\(\"[^\"]*\"\|[0-9]*\)" | sed 's/^[^:]*://; s/"//g' | sort -u
 }
 
-# _saina_keys WORD...: the words that take a value are offered unless used already
+# _saina_keys WORD...: prints those words that are not on the line yet
 _saina_keys() {
 	local key out=
 	for key; do
@@ -24,7 +24,8 @@ _saina_keys() {
 
 _saina_bench="workers policy seconds -b -e -f"
 
-# _saina_policy WORD: policies, or what may follow in one that is begun, as fastest:k=3,
+# _saina_policy WORD: prints the policies, or what may follow in WORD if it begins one, such as
+# fastest:k=3,
 _saina_policy() {
 	local begun=${1%"${1##*[:,]}"} key keys
 	case $1 in
@@ -42,7 +43,8 @@ _saina_policy() {
 	done
 }
 
-_saina_words() { # what may stand here
+# Prints the words that may stand at the cursor.
+_saina_words() {
 	local object=${_saina_rest[0]-} command=${_saina_rest[1]-} n=${#_saina_rest[@]} prev=
 	[ "$n" -gt 0 ] && prev=${_saina_rest[n - 1]}
 	if [ "$n" = 0 ]; then
@@ -102,7 +104,7 @@ _saina_words() { # what may stand here
 	doctor:host:*:bridge)
 		ls /sys/class/net 2>/dev/null ;;
 	job:*:elements) echo auto ;;
-	# a key that wants a value of the user's own
+	# keys whose value only the user knows
 	*:workers | *:k | *:id | *:pool | *:ring | *:token | *:exponent | *:heartbeat | \
 	*:dead | *:loss-in | *:loss-out | *:delay-in | *:delay-out | *:seed | *:jobs | *:memory | \
 	*:memory-job | *:older-than | *:to | *:ovsdb | *:config) ;;
@@ -125,7 +127,7 @@ _saina_words() { # what may stand here
 
 _saina() {
 	local cur=${COMP_WORDS[COMP_CWORD]} first=$COMP_CWORD i _saina_rest=() _saina_socket=()
-	# bash cuts words at : and =, and replaces the last piece only
+	# bash splits words at : and =, and replaces only the last piece: join the pieces
 	while ((first > 1)) && [[ $cur == [:=]* || ${COMP_WORDS[first - 1]} == *[:=] ]]; do
 		cur=${COMP_WORDS[--first]}$cur
 	done

@@ -1,7 +1,7 @@
 #compdef saina
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The words are those of the completion for bash, which bash is asked for.
+# Completion of the saina command for zsh: runs the completion for bash, in bash.
 local completion=/usr/share/bash-completion/completions/saina
 local -a found
 [[ -r ${SAINA_COMPLETION:-$completion} ]] || return 1

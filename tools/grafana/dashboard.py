@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Prints the dashboard for Grafana, made of the table of panels.  Documentation/man/sainad.8.rst lists the metrics."""
+"""Prints the dashboard for Grafana, made of the table of panels.  Documentation/monitoring.rst lists the metrics."""
 
 import json
 from typing import NamedTuple
@@ -12,7 +12,7 @@ WORKER = "{{saina_job}} worker {{worker}}"
 
 
 def of(metric: str) -> str:
-    """Of the jobs that are chosen."""
+    """The metric, of the jobs that are chosen on the dashboard."""
     return metric + '{saina_job=~"$job"}'
 
 
@@ -30,7 +30,13 @@ STACKED = {"fillOpacity": 40, "stacking": {"mode": "normal", "group": "A"}}
 
 
 class Panel(NamedTuple):
-    """lines: {legend: expression}; description: what the title does not say; custom: how lines are drawn"""
+    """A panel of the dashboard.
+
+    unit: as Grafana names it
+    lines: {legend: expression}, one or two
+    description: what the title does not say
+    custom: how lines are drawn
+    """
 
     title: str
     unit: str
