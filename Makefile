@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What people type.  `make help` lists it.  Each part says how it is built in
-# its own build.mk; everything lands in $(B).
+# The targets that people type; `make help` lists them.  The build.mk of each folder says
+# how it is built; all output goes to $(B).
 
-# SAN=address, SAN=thread: with the sanitizers of that name, in a directory of their own.
+# SAN=address, SAN=thread: builds with these sanitizers, in a directory of its own.
 B	?= build$(if $(SAN),/san-$(SAN))
 CC	?= gcc
 CXX	?= g++
@@ -18,7 +18,7 @@ SAINA_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror -MMD -MP \
 LDFLAGS	?=
 ifdef SAN
 SAN_FLAGS := -fsanitize=$(SAN:address=address,undefined) -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-# TSan does not see fences.  They are for memory shared with the kernel, which it does not see, either.
+# GCC warns that TSan ignores fences.  They order memory shared with the kernel, which TSan does not check.
 SAN_FLAGS += $(if $(filter thread,$(SAN)),-Wno-tsan)
 SAINA_CFLAGS += $(SAN_FLAGS)
 LDFLAGS += $(SAN_FLAGS)
@@ -67,7 +67,8 @@ ifndef V
 MAKEFLAGS += --silent
 endif
 
-# Before the first object: a missing header is reported in the words of somebody who can help.
+# Made before the first object: names missing packages before the compiler misses their headers.  The build goes on,
+# because the headers may come from elsewhere.
 $(B)/packages-found: tools/install-deps
 	@mkdir -p $(@D)
 	missing=$$(tools/install-deps --missing) && touch $@ || \
@@ -102,7 +103,7 @@ check-downloads:
 	tools/saina-vm fetch --missing 6.1 >/dev/null
 	tools/get-digits $(B)/data >/dev/null
 
-# SHARD=2/4: the second of four parts that can run one at a time.
+# SHARD=2/4: the second of four parts, which can run at different times.
 check-all: bench-deps torch-deps deb-deps
 	tools/install-deps full
 	tools/install-deps fashion
@@ -110,7 +111,7 @@ check-all: bench-deps torch-deps deb-deps
 	tools/saina-vm kernel-tools >/dev/null
 	selftests/run --full $(if $(SHARD),--shard $(SHARD))
 
-# What was installed where, and what a shell needs to find it.
+# Prints what was installed where, and, for another PREFIX, the variables that a shell needs.
 installed_at = printf '  %-12s %s\n'
 install:
 	echo 'Installed under $(DESTDIR)$(PREFIX):'
@@ -123,7 +124,7 @@ install:
 		echo '  export LD_LIBRARY_PATH=$(PREFIX)/lib PYTHONPATH=$(PYTHON_DIR) PKG_CONFIG_PATH=$(PREFIX)/lib/pkgconfig')
 	echo 'Next: sainad --bridge BRIDGE --daemonize; saina doctor'
 
-# Debian packages, in $(B)/deb; DEB_VERSION is another version, for tests of an upgrade.
+# Debian packages, in $(B)/deb; DEB_VERSION: a version of their own, for tests of an upgrade.
 deb-deps: deps
 	tools/install-deps deb
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Manual pages: Documentation/man/NAME.SECTION.rst -> $(B)/man/NAME.SECTION.  A page of several functions
-# names them in its title, the first of which is the file's; the others are installed as links.
+# Manual pages: Documentation/man/NAME.SECTION.rst -> $(B)/man/NAME.SECTION.  A page of several functions names
+# them all in its title; the first is NAME, and the others are installed as pages that refer to it (.so).
 
 MAN_PAGES := $(patsubst Documentation/man/%.rst,$(B)/man/%,$(wildcard Documentation/man/*.rst))
 

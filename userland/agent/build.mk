@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# sainad, and the job core that it compiles in.
+# sainad, with the job core of kmod/core compiled in.
 
 JOBCORE_SRCS	:= $(addprefix kmod/core/,job.c check.c schedule.c worker.c memory.c show.c policy.c err.c attrs_gen.c) \
 		   userland/ctl/policy_text.c \

@@ -24,12 +24,12 @@ bench-scale: all
 	python3 tools/bench/scale.py $(BENCH_ARGS)
 .PHONY: bench-scale
 
-# What policies promise, by real workers.
+# Whether policies keep what they promise about time, measured with real workers.
 bench-policies: all
 	python3 tools/bench/policies.py $(BENCH_ARGS)
 .PHONY: bench-policies
 
-# In the test VM, of kernel VM_KERNEL.
+# What looking up a job in saina.ko costs, in the test VM with kernel VM_KERNEL.
 VM_KERNEL ?= 6.1
 bench-lookup: all
 	ko=$$(selftests/module/build.sh $(VM_KERNEL)) && tools/saina-vm run -k $(VM_KERNEL) -- \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# fit.c: the example of libsaina(3), whose text is in that page.  ddp.py: that of Documentation/containers.rst.
+# fit.c: the example of libsaina(3), which includes its text.  ddp.py: the example of Documentation/containers.rst.
 $(B)/example-fit: $(call objs,userland/examples/fit.c) $(B)/libsaina.a
 	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm
 

@@ -11,7 +11,7 @@ LIBSAINA_OBJ	:= $(call objs,$(LIBSAINA_SRC))
 LDCONFIG	?= ldconfig
 LIBSAINA_SO	:= libsaina.so.0
 
-# Always position independent, so that the static library can go into plugins.
+# Position independent, so that the static library can be linked into shared objects.
 $(LIBSAINA_OBJ): SAINA_CFLAGS += -fPIC -fvisibility=hidden -pthread
 
 $(B)/libsaina.a: $(LIBSAINA_OBJ)
@@ -27,8 +27,8 @@ $(B)/libsaina.so: $(B)/$(LIBSAINA_SO)
 
 ALL += $(B)/libsaina.a $(B)/libsaina.so
 
-# What abi_test.sh compares the library with: its binary interface, as of the last time that
-# somebody decided to change it.
+# Records the library's binary interface after an intended change; selftests/unit/abi_test.sh
+# compares the library with it.
 abi: $(B)/$(LIBSAINA_SO)
 	selftests/unit/abi_test.sh --describe $< >userland/lib/libsaina.abi
 .PHONY: abi

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The Python package: $(B)/python is fit for PYTHONPATH.
+# The Python package; PYTHONPATH=$(B)/python uses it without installing it.
 PYTHON3		?= /usr/bin/python3
 PYTHON_SRC	:= $(wildcard userland/python/saina/*.py) userland/python/saina/py.typed
 PYTHON_OUT	:= $(PYTHON_SRC:userland/python/%=$(B)/python/%)
-# Where Debian's python3 looks: packages in /usr, what is installed by hand in /usr/local.
+# Where Debian's python3 looks: lib/python3 below /usr, which is for packages, lib/python3.N below other prefixes.
 PYTHON_DIR	?= $(PREFIX)/lib/$(if $(filter /usr,$(PREFIX)),python3,python$(shell $(PYTHON3) -c \
 		   'import sys; print("%d.%d" % sys.version_info[:2])'))/dist-packages
 

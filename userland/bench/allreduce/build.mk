@@ -18,7 +18,7 @@ $(B)/bench-openmpi: userland/bench/allreduce/openmpi.c userland/bench/allreduce/
 	OMPI_CC='$(CC)' mpicc -std=gnu11 -Wall -Wextra -Wno-unused-parameter $(CFLAGS) $(LDFLAGS) -o $@ \
 		$< $(BENCH_SERVE)
 
-# Buckets from C, beside the hook of saina.torch.
+# The part of `make bench-ddp' that calls libsaina from C.
 $(B)/bench-buckets: $(call objs,userland/bench/allreduce/buckets.c) $(B)/libsaina.a
 	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm
 
@@ -31,7 +31,7 @@ bench: bench-deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all bench-programs
 	python3 tools/bench $(BENCH_ARGS)
 
-# Where the processor time goes.
+# Where the processor time of an all-reduce goes, by perf.
 bench-profile: bench-deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all bench-programs
 	python3 tools/bench/cpu_profile.py $(BENCH_ARGS)
