@@ -4,14 +4,14 @@
 For each place (a bridge, an MTU, a number of workers) there are two labs of the
 same kind, saina-NAME-*, all on this machine:
 
-    bare                                  with our program on the ports
-    Gloo, Open MPI on ports that          libsaina with stock receive buffers,
-    carry nothing: the peers' best        libsaina with advised ones,
+    bare                                  with SAINA's program on the ports
+    Gloo, Open MPI on ports without       libsaina with stock receive buffers, and
+    a program: their best                 with those that saina doctor advises;
                                           Gloo, Open MPI: what coexistence costs
 
 All contenders are started once in a place.  Those that are not being measured
-sleep; for each row they take turns, several times, so that whatever else happens on
-the machine happens to all of them.
+sleep; for each row they take turns, several times, so that other load on the
+machine affects all of them.
 """
 
 import os
@@ -76,7 +76,7 @@ def main(argv=None) -> int:
 
 
 def finish(bench: runner.Bench, status: int) -> int:
-    """Writes the report, names what was left out.  Returns the exit status."""
+    """Writes the report and prints what was left out.  status: of the run.  Returns the exit status."""
     bench.progress.clear()
     if status == 130:
         print("\nbench: stopped; measured until then:")
@@ -93,7 +93,7 @@ def finish(bench: runner.Bench, status: int) -> int:
 
 
 def write(bench: runner.Bench) -> list[str]:
-    """The report, and on the terminal what was reached.  Returns the names of the files."""
+    """Writes the report, and prints which bars were reached.  Returns the paths of the files."""
     json, txt = (os.path.join(bench.out, f"bench.{n}") for n in ("json", "txt"))
     judged = plan.judge(bench.rows)
     verdicts = plan.verdicts(judged)

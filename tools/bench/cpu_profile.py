@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the processor time of libsaina's all-reduces goes, by perf: what Documentation/bench.rst 5 quotes.
+"""make bench-profile: where the processor time of libsaina's all-reduces goes, by perf.
 
-Samples of the whole machine while N workers all-reduce, sorted by the functions on their stacks.  Shares
-are of what the all-reduces took: without idle processors and other processes."""
+Takes samples of the whole machine while N workers all-reduce, and sorts them by the functions on their
+stacks.  Shares are of the samples of the all-reduces, without idle processors and other processes.
+Documentation/bench.rst, section 5, quotes the results."""
 
 import argparse
 import collections
@@ -30,9 +31,9 @@ FREQUENCY = 1500		# samples a second and processor
 BITS = 8
 IDLE, OTHERS = "idle", "other processes"
 
-# What a sample is, the first that fits: where, a pattern for its innermost function, one for any
-# function on its stack.  bpf_spin_lock() turns interrupts off, and a virtual machine without a
-# counter of its own takes the samples of such a stretch at its end.
+# The kinds of samples, of which the first that fits counts: (name, pattern of the innermost
+# function, pattern of any function on the stack); None: any.  bpf_spin_lock() turns interrupts off,
+# and a virtual machine without a hardware counter takes the samples of that time when it ends.
 KINDS = [
     ("waiting for a processor or a message", None, r"sys_p?poll|do_sys_poll|schedule_hrtimeout|^schedule$"),
     ("data path: adding, under the slot's lock", None, r"bpf_spin_unlock"),
@@ -68,7 +69,7 @@ def kind_of(comm, stack):
 
 
 def samples(path):
-    """(comm, stack) of each sample in perf's file."""
+    """Yields (comm, stack) of each sample in perf's file."""
     said = subprocess.run(["perf", "script", "-i", path, "-F", "comm,ip,sym"], capture_output=True, text=True, check=True)
     for block in said.stdout.split("\n\n"):
         lines = block.strip("\n").splitlines()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Gloo over TCP; the ranks find one another by files."""
+"""Gloo over TCP; the ranks find one another by files in a folder."""
 
 import os
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The processes of one contender, one a worker, and the protocol with them.
-
-userland/bench/allreduce/serve.h has the other side of it."""
+"""The processes of one contender, one for each worker, and the protocol with them, which
+userland/bench/allreduce/serve.h describes."""
 
 import os
 import selectors
@@ -17,11 +16,15 @@ STOP_TIMEOUT = 5
 
 
 class Hung(BenchError):
-    """Live processes that do not finish a command in time."""
+    """A command was not finished in time, although the processes are alive."""
 
 
 class Group:
-    """To be inherited from: start() launches processes and calls self.greet()."""
+    """To be inherited from: start() launches processes and calls self.greet().
+
+    folder: where the group makes a folder of its own, for its socket and its log
+    hello: what the rank that reported last has said of itself, by key
+    """
 
     name = ""
 
@@ -46,6 +49,7 @@ class Group:
         raise NotImplementedError
 
     def restart(self) -> None:
+        """Ends the processes and starts new ones, with a new socket."""
         self.stop()
         os.unlink(self.socket_path)
         self.listen()
@@ -65,12 +69,13 @@ class Group:
             return f.read()[-800:].strip() or "no output"
 
     def check_alive(self) -> None:
+        """Raises BenchError if a process has ended."""
         for p in self.processes:
             if p.poll() is not None:
                 raise BenchError(f"{self.name}: a process ended with status {p.returncode}: {self.log_tail()}")
 
     def greet(self) -> None:
-        """Waits until every rank has reported that it is ready."""
+        """Waits until every rank has reported that it is ready.  Raises BenchError if one ends, or none comes in time."""
         deadline = time.monotonic() + START_TIMEOUT
         self.listener.settimeout(0.1)
         while None in self.connections:
@@ -89,7 +94,9 @@ class Group:
             self.hello = dict(w.split("=", 1) for w in words[2:])
 
     def command(self, text: str, timeout: float | None = None) -> list[list[int]]:
-        """Tells all ranks at once; returns the numbers each answered.  timeout: seconds, at most COMMAND_TIMEOUT."""
+        """Sends a command to all ranks at once.  Returns the numbers that each rank answered, in order of the ranks.
+
+        timeout: seconds, at most COMMAND_TIMEOUT.  Raises Hung after that time, BenchError if a rank fails or ends."""
         timeout = COMMAND_TIMEOUT if timeout is None else min(timeout, COMMAND_TIMEOUT)
         for c in self.connections:
             c.sendall(f"{text}\n".encode())
@@ -115,7 +122,7 @@ class Group:
         return [[int(w) for w in a.split()[1:]] for a in answers]
 
     def stop(self) -> None:
-        """Ends the processes by closing their connections."""
+        """Ends the processes by closing their connections; kills those that do not end in time."""
         self.listener.close()
         for c in self.connections:
             if c:

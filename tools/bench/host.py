@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """saina bench: what an all-reduce costs on this bridge, by messages, by reference, and by peers.
 
-The saina command starts this and says which bridge its agent has.  host_lab.py makes the workers,
-and the rest is that of `make bench': the same programs, turns and checks."""
+The saina command starts this program and names the bridge of its agent.  host_lab.py makes the workers;
+the programs, turns and checks are those of `make bench'."""
 
 import argparse
 import importlib.util
@@ -15,7 +15,7 @@ import time
 from types import SimpleNamespace
 
 sys.dont_write_bytecode = True
-# Where it is installed, all is in one folder.
+# For the source tree: where it is installed, all modules are in one folder.
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lab"))
 # pylint: disable=wrong-import-position
 import host_report as report
@@ -34,6 +34,8 @@ KEYS = ("workers", "policy", "seconds")
 
 
 class HostSaina(Saina):
+    """libsaina with the policy of the command line, and with the receive buffers of this host."""
+
     def __init__(self, lab: HostLab, folder: str, a: argparse.Namespace, reference: bool):
         super().__init__(lab, folder, a.sizes[-1] // 4, reference=reference)
         self.policy = a.policy
@@ -45,6 +47,8 @@ class HostSaina(Saina):
 
 
 class TorchGloo(Group):
+    """Gloo of the installed PyTorch."""
+
     name = "gloo"
 
     def start(self) -> None:
@@ -58,12 +62,14 @@ class TorchGloo(Group):
 
 
 class PythonMPI(OpenMPI):
+    """Open MPI by the installed mpi4py."""
+
     def rank_command(self) -> list[str]:
         return [sys.executable, os.path.join(HERE, "peer.py"), "mpi", self.socket_path]
 
 
 class Progress:
-    """On a terminal one line that is overwritten."""
+    """Prints the progress to stderr: on a terminal, one line that is overwritten; elsewhere nothing."""
 
     def __init__(self):
         self.where, self.began = "", time.monotonic()
@@ -78,7 +84,10 @@ class Progress:
 
 
 class Bench:
-    """What a run has made, and what it has found."""
+    """A run: what it has made (undo), measured (rows) and left out.
+
+    a: the options, as arguments() returns them
+    """
 
     def __init__(self, a: argparse.Namespace):
         self.a = a
@@ -133,7 +142,7 @@ class Bench:
         series = self.start_all(folder)
         cells = [Cell(self.lab.place, SimpleNamespace(size=size, strain=""), [Series(s.name, s.group, s.algorithm, gro=s.gro) for s in series],
                       self.progress) for size in self.a.sizes]
-        # All sums first, with all workers in them: the policy may leave some out.
+        # Sums are checked first, under bsp: the policy of the command line may leave workers out.
         self.set_policy(series, "bsp")
         for cell in cells:
             self.progress.where = f"{cell.row.size} bytes, sums are checked: "
@@ -159,7 +168,7 @@ class Bench:
 
 
 def number(text: str) -> float:
-    """Bytes, maybe with K, M or G behind them: powers of 1024, as saina-allreduce reads them."""
+    """Parses a number of bytes; a suffix K, M or G means a power of 1024, as for saina-allreduce."""
     unit = 1024 ** ("KMG".index(text[-1].upper()) + 1) if text[-1:].upper() in ("K", "M", "G") else 1
     return float(text[:-1] if unit > 1 else text) * unit
 

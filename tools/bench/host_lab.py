@@ -5,8 +5,8 @@
       |  sbPIDp0 ---- eth0 198.18.X.10  saina-bench-PID-w0
       |  sbPIDp1 ---- eth0 198.18.X.11  saina-bench-PID-w1
 
-198.18.0.0/15 is reserved for benchmarks (RFC 2544).  Names have the process's number, so that the
-next run finds what a killed one left behind."""
+198.18.0.0/15 is reserved for benchmarks (RFC 2544).  PID is the process id, by which the next run finds
+what a killed one has left behind; X is PID modulo 256."""
 
 import glob
 import json
@@ -24,12 +24,18 @@ ATTACH_TIMEOUT = 20
 
 
 def spoken(e: BenchError) -> str:
-    """What a command said that failed, without its words and status."""
+    """The message of a command that failed, without the command line and the status that run() adds."""
     return re.sub(r'^".*" ended with status -?\d+: ', "", str(e), flags=re.DOTALL)
 
 
 class HostLab(Lab):
-    """tool: the saina command and its options; ovsdb: of an Open vSwitch bridge, else None"""
+    """Workers on the user's bridge.
+
+    tool: the saina command and its options
+    control: the agent's control socket
+    ovsdb: the socket of Open vSwitch's database, None: the default one
+    pid: of a run that was killed, whose leftovers stop() removes
+    """
 
     def __init__(self, bridge: str, workers: int, tool: list[str], control: str, ovsdb: str | None, pid: int | None = None):
         super().__init__(SimpleNamespace(workers=workers), agent=True)
@@ -63,7 +69,7 @@ class HostLab(Lab):
         return f"sb{self.pid}p{worker}"
 
     def check_tcp(self) -> None:
-        """TCP is as the user has it."""
+        """Checks nothing: TCP stays as the user has configured it."""
 
     # --- building -----------------------------------------------------------------------------
 
@@ -108,7 +114,7 @@ class HostLab(Lab):
         ns = self.namespace(w)
         run("ip", "netns", "add", ns)
         run("ip", "link", "add", self.port(w), "mtu", str(self.mtu), "type", "veth", "peer", "name", "eth0", "mtu", str(self.mtu), "netns", ns)
-        # GRO is on before the port is set up, or XDP could not redirect to it.
+        # GRO is turned on before the port is set up: otherwise XDP could not redirect to the worker.
         run(*self.inside(w, "sh", "-ec", "for d in all default eth0; do echo 1 >/proc/sys/net/ipv6/conf/$d/disable_ipv6; done; "
                          'ethtool -K eth0 gro on tx "$1" >/dev/null; ip link set lo up; ip address add "$2/24" dev eth0; '
                          'ip link set eth0 up; ip route add "$3/32" dev eth0 src "$2"',
@@ -182,7 +188,7 @@ class HostLab(Lab):
 
 
 def leftovers() -> list[int]:
-    """Processes that are gone, of which there are namespaces."""
+    """Process ids of killed runs: their namespaces are left, but the processes are gone."""
     names = os.listdir(NAMESPACES) if os.path.isdir(NAMESPACES) else []
     pids = {int(m[1]) for m in (re.fullmatch(r"saina-bench-(\d+)-w\d+", n) for n in names) if m}
     return [pid for pid in sorted(pids) if not os.path.exists(f"/proc/{pid}")]

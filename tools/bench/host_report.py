@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The table of `saina bench', and whether it pays."""
+"""The table of `saina bench', and the verdict: does SAINA pay on this bridge?"""
 
 import json
 
 OURS = ("messages", "reference")
 ALGORITHM = {"MPI": "default"}
 INSTALL = {"Gloo": "not installed: apt install python3-torch", "MPI": "not installed: apt install python3-mpi4py openmpi-bin"}
-SAME = 1.1		# times as fast: less is no difference
+SAME = 1.1		# times as fast; smaller ratios count as equal
 LINE = "{:>12} {:>10} {:>10} {:>10} {:>9} {:>9} {:>7} {:>9} {:>8}"
 
 
 def rows_of(cell, results: dict) -> list[dict]:
-    """A row for each way: bandwidths as nccl-tests define them, of 10^9 bytes a second."""
+    """A row for each way; results: by name, as Cell.result() returns them.
+
+    Bandwidths are those of nccl-tests, in 10^9 bytes a second."""
     size, n = cell.row.size, cell.place.workers
     peers = [r["median_ns"] for name, r in results.items() if name not in OURS]
     best = min(peers, default=None)
@@ -68,7 +70,7 @@ def way_text(name: str) -> str:
 
 
 def verdict(rows: list[dict]) -> str:
-    """One sentence: does it pay here, for which tensors, how."""
+    """One sentence: does SAINA pay here, for which sizes, by messages or by reference?"""
     compared = [r for r in rows if r["to_best_peer"]]
     if not compared:
         return "Whether it pays here cannot be said without a peer: apt install python3-torch (Gloo), or python3-mpi4py openmpi-bin"

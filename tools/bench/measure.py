@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Measures one row: all contenders take turns, several times."""
+"""Measures one row of the table: all contenders take turns, several times."""
 
 import os
 import statistics
@@ -12,10 +12,10 @@ from lab import BenchError
 from strain import Strain, judge, percentile99
 
 MOST_ROUNDS = 2000
-MOST_HANGS = 1			# of a peer in one row of the table: the next one ends its turns there
-LATE = 10			# seconds, and times as long as expected: a peer that takes longer hangs
+MOST_HANGS = 1			# of a peer in one row; after one more it gets no more turns there
+LATE = 10			# a peer hangs if it takes this many seconds and this many times the expected time
 VERIFIED_ROUNDS = 2
-WARM_UP = 10			# all-reduces of ours before any others: more than the job's ring has rounds
+WARM_UP = 10			# first all-reduces of libsaina: more than the job's ring has rounds
 ETHERNET_IP_UDP = 14 + 20 + 8
 BOTH = (False, True)
 
@@ -24,7 +24,7 @@ BOTH = (False, True)
 class Taken:
     """What was measured of a contender with one setting of GRO."""
 
-    round_ns: int = 0			# estimated
+    round_ns: int = 0			# expected, then the median so far
     samples: list[int] = field(default_factory=list)
     rounds: int = 0
     cpu: float = 0
@@ -43,12 +43,12 @@ class Series:
     name: str
     group: Group
     algorithm: str
-    beside: bool = False		# a peer, through ports that carry our program
+    beside: bool = False		# a peer, through ports with SAINA's program
     strain: Strain | None = None	# around each of its turns
     gro: tuple[bool, ...] = (True,)
     taken: dict[bool, Taken] = field(default_factory=dict)
-    round_ns: int = 0			# as verification took
-    cold_ns: int = 0			# median of the first WARM_UP all-reduces of ours
+    round_ns: int = 0			# of a verified round
+    cold_ns: int = 0			# median of the first WARM_UP all-reduces of libsaina
     verified: int = 0			# sums compared with the exact one, of all ranks
     hangs: int = 0
 
@@ -64,7 +64,7 @@ class Series:
         return not getattr(self.group, "reference", False)
 
     def medians(self) -> dict[bool, float]:
-        """By setting of GRO, the fastest first."""
+        """Median nanoseconds of an all-reduce by setting of GRO, the fastest first."""
         found = {gro: statistics.median(t.samples) for gro, t in self.taken.items() if t.samples}
         return dict(sorted(found.items(), key=lambda item: item[1]))
 
@@ -77,10 +77,11 @@ def cpu_seconds() -> float:
 
 
 def durations(stamps: list[list[int]]) -> list[int]:
-    """Nanoseconds from each all-reduce's completion to that of the next.
+    """Nanoseconds from the completion of each all-reduce to that of the next.
 
-    Complete is what is complete at the last rank.  The first is left out: ranks do not
-    begin it together, and memory and windows are cold."""
+    stamps: of each rank, START END END .. as serve.h says.  An all-reduce is complete when the last
+    rank has its result.  The first one is left out: ranks do not begin it together, and memory and
+    windows are cold."""
     done = [max(of_all) for of_all in zip(*stamps)][1:]
     return [b - a for a, b in zip(done, done[1:])]
 
@@ -95,9 +96,10 @@ class Cell:
         self.progress = progress
 
     def measure(self, seconds: float, turns: int) -> dict:
-        """seconds: of all-reduces by each contender, in so many turns.
+        """Measures all contenders.  Returns what result() returns of each, by name.
 
-        A peer that hangs too often has what it reached until then; nothing, perhaps."""
+        seconds: of all-reduces by each contender, divided among the turns.  Of a peer that hangs too often,
+        the turns before that count; it is left out if there are none."""
         for turn in range(turns):
             for s in filter(Series.goes_on, self.series):
                 done = False
@@ -107,7 +109,8 @@ class Cell:
         return {s.name: self.result(s) for s in self.series if s.medians()}
 
     def take_turn(self, s: Series, seconds: float) -> bool:
-        """False if it hung, and nothing of the turn counts: Open MPI does, with more ranks than processors.  Ours may not."""
+        """Returns False if the peer hung, so that nothing of the turn counts: Open MPI does so if there are more ranks
+        than processors.  If libsaina hangs, raises Hung."""
         taken = deepcopy(s.taken)
         try:
             s.group.lab.set_gro(s.gro[0])
@@ -134,7 +137,7 @@ class Cell:
         return True
 
     def verify(self, s: Series) -> None:
-        """All ranks compare each element of some rounds with the exact sum, and say how many were right."""
+        """Lets all ranks compare each element of some rounds with the exact sum.  Raises BenchError if one is wrong."""
         answers = s.group.command(f"verify {VERIFIED_ROUNDS}")
         wanted = VERIFIED_ROUNDS * (self.row.size // 4)
         for rank, of in enumerate(answers):
@@ -161,14 +164,14 @@ class Cell:
 
     @staticmethod
     def messages(s: Series) -> tuple[int, int]:
-        """Sent by all ranks since they began, and sent again; peers do not say."""
+        """Messages that all ranks have sent since they began, and those of them sent again; 0, 0 of peers."""
         if not s.ours:
             return 0, 0
         said = s.group.command("counts")
         return sum(of[0] for of in said), sum(of[1] for of in said)
 
     def check_crossed(self, s: Series, t: Taken) -> None:
-        """A worker has to send at least 1 - 1/N of its tensor; less is not the network."""
+        """Raises BenchError if too few bytes crossed the ports: a worker must send at least 1 - 1/N of its tensor."""
         n = self.place.workers
         if t.port_bytes < 0.95 * t.rounds * self.row.size * (n - 1):
             raise BenchError(f"{s.name}: only {t.port_bytes} bytes crossed the bridge's ports in {t.rounds} all-reduces "
@@ -207,8 +210,10 @@ class Cell:
 
 
 def bound_gbps(link: str, payload: int, header: int) -> float | None:
-    """What a worker can receive of a tensor on a limited link: no all-reduce is faster
-    that has each byte of the result arrive once."""
+    """Gb/s of a tensor that a worker can receive on a limited link, None: unlimited.
+
+    No all-reduce is faster, because each byte of the result arrives once.  payload, header: bytes of a message.
+    Raises BenchError if @link is malformed."""
     if link == "unlimited":
         return None
     rate = link.split("/", maxsplit=1)[0]

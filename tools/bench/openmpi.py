@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Open MPI over TCP alone: each worker is a host of its own to it."""
+"""Open MPI over TCP: it takes each worker's namespace for a host."""
 
 import os
 
 from group import Group
 
-# btl self,tcp: nothing but TCP, though all are on one machine.
+# btl self,tcp: no shared memory, although all ranks are on one machine.
 SETTINGS = {
     "pml": "ob1",
     "btl": "self,tcp",
@@ -24,7 +24,7 @@ class OpenMPI(Group):
         hosts = os.path.join(self.folder, "hosts")
         with open(hosts, "w", encoding="utf-8") as f:
             f.writelines(f"{self.lab.namespace(rank)} slots=1\n" for rank in range(self.ranks))
-        # What it does by itself where it can see that ranks outnumber cores.
+        # mpi_yield_when_idle: Open MPI sets it itself if it sees more ranks than cores on a host.
         settings = {**SETTINGS, "btl_tcp_if_include": self.lab.subnet, "oob_tcp_if_include": self.lab.subnet,
                     "mpi_yield_when_idle": str(int(self.ranks > (os.cpu_count() or 1))),
                     "orte_tmpdir_base": self.folder}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command line of the bench."""
+"""The command line of `make bench', and parsers that other benches use."""
 
 import argparse
 
@@ -11,6 +11,7 @@ from measure import bound_gbps
 
 
 def size(text: str) -> int:
+    """Parses a size, such as 64KiB or 4M; returns bytes."""
     for suffix, unit in (("KiB", plan.KIB), ("MiB", plan.MIB), ("K", plan.KIB), ("M", plan.MIB)):
         if text.endswith(suffix) and text[:-len(suffix)].isdigit():
             n = int(text[:-len(suffix)]) * unit
@@ -20,6 +21,7 @@ def size(text: str) -> int:
 
 
 def link(text: str) -> str:
+    """Checks the name of a link, "unlimited" or RATE/BURST, and returns it."""
     if text != plan.UNLIMITED:
         try:
             bound_gbps(text, 1, 1)
@@ -33,6 +35,7 @@ bridge, hook, strain_name = one_of("linux", "ovs"), one_of("auto", "xdp", "tc"),
 
 
 def seconds_of(text: str) -> float:
+    """Parses a number of seconds."""
     try:
         x = float(text)
     except ValueError:

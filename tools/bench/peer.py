@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A peer of `saina bench', as users have it: Gloo of PyTorch, or MPI by mpi4py.
+"""A rank of a peer of `saina bench': Gloo of the installed PyTorch, or MPI by mpi4py.
 
     peer.py gloo SOCKET RANK RANKS INTERFACE STORE
     mpirun ... peer.py mpi SOCKET
 
-The commands that it is given, and how it answers, are in userland/bench/allreduce/serve.h."""
+userland/bench/allreduce/serve.h describes the commands that it gets by the socket, and its answers."""
 
 import socket
 import sys
@@ -42,7 +42,9 @@ class Serve:
         self.values = numpy.zeros(0, numpy.float32)
 
     def exact(self, ranks: int, weight: int) -> numpy.ndarray:
-        """Small whole numbers, whose sums are exact in any order."""
+        """The sum of the tensors of @ranks ranks whose numbers add up to @weight.
+
+        The elements are small whole numbers, so sums are exact in any order."""
         i = numpy.arange(len(self.values))
         return (ranks * (i * 5 % 17 - 8) + weight * (i % 5 - 2)).astype(numpy.float32)
 
@@ -89,7 +91,7 @@ def main() -> None:
             for line in f:
                 try:
                     said = ["ok", *serve.answer(line.split())]
-                except Exception as e:		# whatever it is, the driver must know
+                except Exception as e:		# the driver reports any error
                     said = ["error", " ".join(str(e).split())]
                 print(*said, file=f, flush=True)
 

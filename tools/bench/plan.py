@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is measured: places (a pair of labs each) and the rows measured there; and the bars, what a run must
+"""What is measured: places (a pair of labs each) and the rows measured there; and the bars, which a run must
 reach.  A bar is about some rows of the whole plan; its figure is that of the worst of them.  It is reached
 only if all of them were measured."""
 
@@ -18,10 +18,11 @@ class Row:
     """One tensor size on one kind of link.
 
     link: "unlimited", or RATE/BURST as tc writes them
-    coexist: also measure the peers through ports that carry our program
+    size: bytes of the tensor; 0 with strain "tcp"
+    coexist: also measure the peers through ports with SAINA's program
     strain: libsaina alone, with and without "overload" or "loss" (strain.py); "tcp": other
-        traffic, with and without our program (stream.py); "": none
-    required: the bench must have it, though no bar needs it
+        traffic, with and without SAINA's program (stream.py); "": none
+    required: not left out before others, although no bar needs it
     extra: no bar needs it, so it is left out first when time runs out
     """
 
@@ -41,7 +42,7 @@ class Row:
 class Place:
     """Workers on a bridge; what does not change while its rows are measured.
 
-    hook: of the ports with our program, as `saina port set' has it
+    hook: of the ports with SAINA's program, as `saina port set' names it
     """
 
     bridge: str
@@ -57,7 +58,7 @@ class Place:
 
 
 def size_text(size: int) -> str:
-    """64 KiB, 4 MiB, ..."""
+    """A size in words: 64 KiB, 4 MiB."""
     return f"{size // MIB} MiB" if size % MIB == 0 else f"{size / KIB:g} KiB"
 
 
@@ -66,7 +67,7 @@ def rows(link: str, sizes, coexist=(), required=()) -> list[Row]:
 
 
 def full() -> list[Place]:
-    """Under 30 minutes on 2 cores.  Rows that bars need come first."""
+    """The whole plan, under 30 minutes on 2 cores.  Marks the rows that no bar needs as extra."""
     places = [common(4), common(8), common(16), common(2), *xdp(), ovs(), jumbo(4), jumbo(8)]
     for place in places:
         place.rows = [replace(r, extra=not r.required and not any(b.rows(about(place, r)) for b in BARS)) for r in place.rows]
@@ -118,7 +119,7 @@ def jumbo(n: int) -> Place:
 
 
 def quick() -> list[Place]:
-    """Under 3 minutes."""
+    """The plan of --quick, under 3 minutes."""
     return [
         Place("linux", 1500, 4, rows(UNLIMITED, (64 * KIB, 4 * MIB, 16 * MIB), (16 * MIB,)) + rows(LIMITED, (4 * MIB,))),
         Place("linux", 1500, 8, rows(UNLIMITED, (64 * KIB, 4 * MIB, 16 * MIB)) + rows(LIMITED, (4 * MIB,))),
@@ -126,7 +127,7 @@ def quick() -> list[Place]:
 
 
 def chosen(bridges, hooks, mtus, workers, links, sizes, strains) -> list[Place]:
-    """Every combination of what the command line says."""
+    """Every combination of the lists on the command line."""
     return [
         Place(b, m, n, [Row(link, s, not strains, x) for link in links for s in sizes for x in strains or [""]], h)
         for b in bridges for h in hooks for m in mtus for n in workers
@@ -140,7 +141,7 @@ REACHED, MISSED, INCOMPLETE, UNMEASURED, REPORTED = "reached", "MISSED", "incomp
 
 def among(link: str, workers, sizes: Callable[[int], bool] = lambda _: True, *, mtu: int = 1500, hook: str = "auto",
           strain: str | None = None) -> Callable[[dict], bool]:
-    """Rows on a Linux bridge, by what measure.about() returns, which is known before they are measured."""
+    """A condition on rows of a Linux bridge, by what measure.about() returns, which is known before they are measured."""
     return lambda row: (row["bridge"] == "linux" and row["link"] == link and row["mtu"] == mtu and row["hook"] == hook and
                         row.get("strain") == strain and (not workers or row["workers"] in workers) and sizes(row["bytes"]))
 
@@ -159,15 +160,18 @@ def where(row: dict) -> str:
 
 @dataclass(frozen=True)
 class Bar:
-    """least, most, below: the limit, one of them; none: the figure is only reported."""
+    """What a run must reach in the rows that rows() chooses.
+
+    least, most, below: the limit, at most one of them; without one, the figure is only reported
+    """
 
     text: str
     rows: Callable[[dict], bool]
-    figure: str				# a ratio of the row; or a series, of which the goodput is meant
+    figure: str				# a ratio in the row, or the name of a series, which means its goodput
     least: float | None = None
     most: float | None = None
     below: float | None = None
-    fewest: int = 1			# rows
+    fewest: int = 1			# number of rows without which there is no figure
 
     def figure_of(self, row: dict) -> float | None:
         if self.figure in row.get("series", {}):
@@ -190,7 +194,7 @@ class Bar:
                 (self.below is None or figure < self.below))
 
     def judge(self, rows: list[dict], whole: list[dict]) -> dict:
-        """whole: measure.about() of all rows of the whole plan."""
+        """The verdict on the measured rows; whole: measure.about() of all rows of the whole plan."""
         wanted = sum(map(self.rows, whole))
         found = [r for r in rows if self.rows(r) and self.figure_of(r) is not None]
         figure, at = self.worst(found) if len(found) >= self.fewest else (None, "")
@@ -207,7 +211,7 @@ class Bar:
 
 
 class Flat(Bar):
-    """The difference of goodput among the rows, relative to the largest."""
+    """A bar about the difference of goodput among the rows, relative to the largest."""
 
     def worst(self, rows: list[dict]) -> tuple[float, str]:
         low, high = (f(map(self.figure_of, rows)) for f in (min, max))
@@ -259,7 +263,7 @@ def judge(rows: list[dict]) -> list[dict]:
 
 
 def verdicts(judged: list[dict]) -> str:
-    """A line for each bar."""
+    """The text of the verdicts, a line for each bar."""
     lines = ["What must be reached: the figure of the worst row, and which one that is"]
     for j in judged:
         figure = "-" if j["figure"] is None else f"{j['figure']:.3f}"

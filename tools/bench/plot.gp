@@ -2,8 +2,8 @@
 #
 # The picture of `make bench'.  gnuplot -e "data = '...'; out = '...'; panels = N;
 # titles = 'A|B|..'" plot.gp
-# data: a block for each panel: bytes, goodput of libsaina, its quartiles, goodput of
-# the best peer, and of the best peer through ports that carry our program.
+# data: a file with a block for each panel; its columns: bytes, goodput of libsaina, its
+# quartiles, goodput of the best peer, and of the best peer through ports with SAINA's program.
 
 columns = panels < 3 ? panels : 3
 rows = (panels + columns - 1) / columns

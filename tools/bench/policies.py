@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """make bench-policies: what policies promise about time, by real workers in labs on this machine.
 
-    time-out   one of four workers sends, the others are silent: how much later than T its
-               result is there, counted from when it began to send; beside it, how late a
-               process that does nothing but sleep for T wakes up here
-    k          a client sets k of a job with policy external, whose workers make rounds: when
-               the answer is there, and when a round has it
-    window     eight workers that straggle (with p = 0.15 each step takes 0.5 to 2 times longer):
-               the time of a step under ssp:10 to that under bsp, the same stragglers in both
-    groups     sixteen workers, one of which takes four times as long for a step (Basu et al.): the time
-               of as many steps of all together to that without it, in one group, and in the groups that
-               `saina policy control' chose
+    time-out   one of four workers sends, the others are silent: how much later than T after the
+               start of sending the result arrives; for comparison, how late a process that only
+               sleeps for T wakes up here
+    k          a client sets k of a job with policy external, whose workers make rounds: when the
+               answer arrives, and when a round has the new k
+    window     eight workers that straggle (with p = 0.15 a step takes 0.5 to 2 times its time
+               longer): the time of a step under ssp:10, divided by that under bsp with the same
+               stragglers
+    groups     sixteen workers, one of which takes four times as long for a step (Basu et al.): the
+               time of the same number of steps of all workers, divided by that without the delay, in
+               one group and in the groups that `saina policy control' chose
 
 Documentation/policies.rst section 7 has figures and what they depend on.
 """
@@ -34,12 +35,12 @@ from workers import Jobs, Workers
 
 SILENT_US = 10 ** 9
 TIMEOUTS_MS = (2, 10, 50)
-WARM = 5			# rounds in which a worker learns the time-out, and memory is cold
+WARM = 5			# first rounds, not counted: the worker learns the time-out, and memory is cold
 K_LIMIT_MS = 1
-SERENE, SERENE_OFF = 0.604, 0.05	# simulated (steps_test); the window is 10
+SERENE, SERENE_OFF = 0.604, 0.05	# ssp:10 to bsp, simulated (selftests/unit/steps_test.c); allowed difference
 STEP_US = 10000
-BASU = 1.25			# at most, of the time without delay
-DELAYED = 4			# times as long
+BASU = 1.25			# times the time without delay, at most
+DELAYED = 4			# times as long: a step of the delayed worker
 
 
 def p99(ordered: list[float]) -> float:
@@ -47,7 +48,7 @@ def p99(ordered: list[float]) -> float:
 
 
 def late_sleeps(seconds: float, while_true) -> list[float]:
-    """How many ms too long sleeps take, in order."""
+    """Sleeps for so many seconds, as long as while_true().  Returns how many ms each sleep took too long, sorted."""
     late = []
     while while_true() or not late:
         begin = time.monotonic()
@@ -63,6 +64,7 @@ class Bench(Jobs):
         self.rows: list[dict] = []
 
     def row(self, name: str, text: str, kept: bool, **figures) -> None:
+        """Records and prints a promise; kept: is it kept?"""
         self.rows.append({"name": name, "kept": kept, **figures})
         print(f"{'kept' if kept else 'BROKEN':7} {name}: {text}", flush=True)
 
@@ -108,7 +110,7 @@ class Bench(Jobs):
                  median_ms=statistics.median(answer), p99_ms=p99(answer), max_ms=answer[-1], in_force_median_ms=statistics.median(force))
 
     def step_us(self, policy: str, steps: int, seed: int) -> float:
-        """Of a run under @policy: until the last worker is through, for each step."""
+        """Microseconds a step of a run under @policy, until the last worker has made all steps."""
         self.saina("policy", "set", "window", policy)
         with Workers(self.lab, "window", self.folder) as w:
             for i in range(8):
@@ -130,7 +132,7 @@ class Bench(Jobs):
                  ratio=ratio, ssp_ms=ssp / 1000, bsp_ms=bsp / 1000, runs=runs)
 
     def groups(self) -> None:
-        # 16 workers share this machine's processors; the controller decides every 20 steps
+        # Steps are long, because 16 workers share this machine's processors; the controller decides every 20 steps.
         step_us, seconds, settled = (20000, 3, 12) if self.quick else (60000, 20, 25)
         self.add("groups", 16, "grouped:g=1", 2048)
         rates = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The table, the JSON and the picture.  Documentation/bench.rst says how to read them."""
+"""The table and the picture of `make bench'.  Documentation/bench.rst says how to read them."""
 
 import os
 
@@ -56,8 +56,9 @@ def table(rows: list[dict], place_text) -> str:
 
 
 def draw(folder: str, rows: list[dict]) -> str | None:
-    """bench.png: goodput by size, a panel for each place and kind of link that has
-    more than one size.  The path, or None if there is nothing to draw."""
+    """Draws bench.png: goodput by size, a panel for each place and kind of link that has more than one size.
+
+    Returns its path, or None if there is nothing to draw."""
     panels: dict[str, list[dict]] = {}
     for row in rows:
         if "strain" in row:

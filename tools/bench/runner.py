@@ -18,9 +18,9 @@ from progress import Progress
 from saina import Saina
 
 TURNS = 3
-STRAINED = 4		# times as long: a 99th percentile wants many rounds
+STRAINED = 4		# times as long as other rows: the 99th percentile needs many rounds
 NO_TIME = "no time was left"
-# name in the report, group, its algorithm
+# (name in the report, name of the group, its algorithm)
 OURS = (("libsaina", "saina", "-"), ("libsaina, advised", "saina-advised", "-"))
 PEERS = (("Gloo ring", "gloo", "ring"), ("Gloo halving", "gloo", "halving"), ("MPI default", "openmpi", "default"), ("MPI ring", "openmpi", "ring"))
 BESIDE = tuple((f"{name}, beside", f"{group}-beside", algorithm) for name, group, algorithm in PEERS)
@@ -28,7 +28,12 @@ REFERENCE = (("libsaina, by reference", "saina-reference", "-"),)
 
 
 class Bench:
-    """seconds: of all-reduces by each contender in a row; deadline: of time.monotonic()"""
+    """A run of a plan.
+
+    seconds: of all-reduces by each contender in a row
+    deadline: when the run must end, by time.monotonic()
+    out: the folder of bench.json
+    """
 
     def __init__(self, places, seconds: float, deadline: float, out: str):
         self.places = places
@@ -107,7 +112,9 @@ class Bench:
             self.needed_left -= not row.extra
 
     def build(self, place, folder: str) -> tuple[dict, dict]:
-        """Labs and groups by name.  Not without libsaina; what else does not start is left out."""
+        """Builds the labs and starts the groups.  Returns both by name.
+
+        Raises BenchError if libsaina does not start; other groups that do not start are left out."""
         labs, groups = {}, {}
         self.absent = {}
         self.progress.where = "the labs are being built"
@@ -141,7 +148,7 @@ class Bench:
         return labs, groups
 
     def why_not(self, row) -> str | None:
-        """Why there is no time for a row, None if there is."""
+        """Why there is no time left for a row; None if there is."""
         left = self.deadline - time.monotonic()
         row_seconds = (time.monotonic() - self.progress.began) / len(self.rows) if self.rows else 0
         if left < row_seconds:
@@ -154,7 +161,7 @@ class Bench:
         left = self.deadline - time.monotonic()
         rows_left = self.progress.total - self.progress.row + 1
         seconds, turns = self.seconds, TURNS
-        # Labs, trials and verification take as long as what is timed.
+        # Links, warm-up and verification take about as long as the timed all-reduces.
         if left / rows_left < 3 * len(groups) * self.seconds:
             seconds, turns = self.seconds / 2, 2
         for lab in labs.values():
@@ -179,7 +186,7 @@ class Bench:
         self.rows.append(result)
         self.progress.line(report.table_line(result))
         for name, reason in result["left_out"].items():
-            # A contender that did not start has been named once for the place.
+            # A contender that did not start was reported once for the place.
             if reason not in self.absent.values():
                 self.leave_out(f"{place}, {row}: {name}", reason)
         self.about["left_out"] = self.left_out
@@ -187,17 +194,19 @@ class Bench:
 
 
 def by_reference(row) -> bool:
-    """A limited link does not apply to what is not sent by it, and memory is bounded."""
+    """Whether jobs by reference are measured in a row: links do not limit them, and large tensors take too much memory."""
     return not row.strain and row.link == plan.UNLIMITED and row.size <= 16 * plan.MIB
 
 
 def series_of(place, row, groups: dict, hard, not_started: dict[str, str]) -> tuple[list[Series], dict[str, str]]:
-    """Who is measured in a row; and who is not because it did not start, with the reason."""
+    """The contenders of a row; and by name, why others are missing that did not start.
+
+    hard: the strain of the row, or None"""
     if hard:
         saina = groups["saina"]
         return [Series("libsaina", saina, "-"), Series(f"libsaina, {row.strain}", saina, "-", strain=hard)], {}
     wanted = [*((*x, False, (True,)) for x in OURS), *((*x, False, BOTH) for x in PEERS)]
-    # XDP's redirects need GRO at the other end.
+    # Not with XDP, whose redirects need GRO at the worker's end.
     if row.coexist and place.bridge == "linux" and place.hook != "xdp":
         wanted.append(("libsaina, GRO off", "saina", "-", False, (False,)))
     if by_reference(row):

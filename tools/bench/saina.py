@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""libsaina: a job of BSP, as `saina job add' makes it when nothing else is said."""
+"""libsaina, with a job of policy bsp and the defaults of `saina job add'."""
 
 import json
 import os
@@ -15,8 +15,12 @@ STOCK = 212992		# net.core.rmem_max of an untuned Debian
 
 
 class Saina(Group):
-    """advised: with the receive buffers that `saina doctor' asks for.
-    reference: by memory shared with the data path, so that no gradient uses a link."""
+    """Processes of bench-saina.
+
+    elements: of the job
+    advised: with the receive buffers that `saina doctor' advises
+    reference: by memory shared with the data path, so that no gradient uses a link
+    """
 
     policy = "bsp"
 
@@ -46,17 +50,17 @@ class Saina(Group):
             self.check_reference()
 
     def warm_up(self, size: int) -> float:
-        """Reduces and verifies @size bytes; then the seconds of an all-reduce of them."""
+        """Reduces and verifies tensors of @size bytes.  Returns the median seconds of an all-reduce."""
         self.command(f"prepare - {size}")
         self.command(f"verify {VERIFIED_ROUNDS}")
         return statistics.median(durations(self.command(f"time {WARM_UP}"))) / 1e9
 
     def buffers(self) -> int:
-        """net.core.rmem_max that the workers' sockets get."""
+        """The value of net.core.rmem_max, bytes, to which the workers limit their sockets' buffers."""
         return max(STOCK, self.advice()) if self.advised else STOCK
 
     def advice(self) -> int:
-        """net.core.rmem_max that `saina doctor' asks for, in bytes."""
+        """The value of net.core.rmem_max, bytes, that `saina doctor' advises."""
         found = [said["found"] for said in json.loads(self.lab.saina("-j", "doctor")) if said["check"] == "rmem"]
         takes = re.search(r" takes ([0-9]+)", found[0] if found else "")
         if not takes:
@@ -64,6 +68,7 @@ class Saina(Group):
         return int(takes[1])
 
     def check_reference(self) -> None:
+        """Waits until the job works by reference.  Raises BenchError if it does not."""
         deadline = time.monotonic() + 10
         while True:
             said = json.loads(self.lab.saina("-j", "job", "show", self.job_name))[0]["reference"]

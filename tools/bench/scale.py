@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""make bench-scale: the switch alone per core, and from that who is the limit on larger machines.
+"""make bench-scale: how fast the switch alone is by number of cores, and from that what limits larger machines.
 
 Measured: build/bench-scale (the program at each hook, on 1 to all cores), and a lab of four workers
-(processor time of their processes for each message, which on a veth has the switch in it).
-Simulated: 16 and 64 cores with links of 10, 25 and 100 Gb/s.  Documentation/bench.rst 7 has the model."""
+(processor time of their processes for each message, which on a veth includes the switch).
+Simulated: this machine's cores, 16 and 64, with links of 10, 25 and 100 Gb/s.  Documentation/bench.rst,
+section 7, has the model."""
 
 import argparse
 import json
@@ -32,18 +33,20 @@ WORKERS = (4, 8, 16, 32, 64)
 CORES = tuple(sorted({os.cpu_count() or 1, 16, 64}))
 LINKS = (10, 25, 100)		# Gb/s
 HEADER = 48
-FRAME_ON_WIRE = ETHERNET_IP_UDP + HEADER + 24		# and preamble, checksum, gap
+FRAME_ON_WIRE = ETHERNET_IP_UDP + HEADER + 24		# 24: preamble, frame check sequence and gap
 ELSEWHERE = {"xdp": "own links, XDP", "tc": "own links, tc"}
 SHARED = {"messages": "containers, messages", "reference": "containers, by reference"}
 
 
 @dataclass
 class Costs:
-    """ns of a processor for a message and worker.
+    """Processor time for each message and worker, ns.
 
-    switch: by hook, the program alone on one core; efficiency: by hook, of a core when all are busy
+    elements: of a message
+    switch: by hook, the program alone on one core
+    efficiency: by hook, speed of a core when all are busy, relative to one alone; not ns
     total: by way, of workers with switch and fan-out, on one host
-    frame: to receive and send a frame on the switch's host, which is measured nowhere here"""
+    frame: to receive and send a frame on the switch's host; given by --frame-ns, not measured"""
 
     elements: int
     switch: dict[str, float]
@@ -57,12 +60,14 @@ class Costs:
 
     @property
     def worker(self) -> float:
-        """By messages, without the switch: on a veth the tc program runs in the sender's system call."""
+        """Of a worker by messages, without the switch: on a veth the tc program runs in the sender's system call."""
         return max(0, self.total["messages"] - self.switch["tc"])
 
 
 def on_links(c: Costs, hook: str, cores: int, link: float, workers: int) -> dict[str, float]:
-    """Messages a second of each worker that each part can do: workers on hosts or in VMs of their own."""
+    """Messages a second of each worker that each part can process: workers on hosts or in VMs of their own.
+
+    link: Gb/s"""
     return {
         "link": link * 1e9 / (8 * (FRAME_ON_WIRE + 4 * c.elements)),
         "worker": 1e9 / c.worker,
@@ -79,6 +84,7 @@ def on_one_host(c: Costs, way: str, cores: int, workers: int) -> dict[str, float
 
 
 def simulate(c: Costs, cores=CORES, links=LINKS) -> list[dict]:
+    """A row for each machine, link and number of workers: the goodput, and the part that limits it."""
     rows = []
     where_hook = {where: hook for hook, where in ELSEWHERE.items()}
     for n in cores:
@@ -108,8 +114,8 @@ def costs_text(c: Costs, measured: list[dict]) -> str:
 def model_text(rows: list[dict]) -> str:
     """A line for each machine; in its cells the goodput of each worker, and what limits it.
 
-    room: ns that the switch's host may take for a frame and message beside the program, with the
-    most workers, before the switch is the limit; below 0 it is."""
+    room: ns for each frame and message that the switch's host may take beside the program, with the
+    most workers, before the switch is the limit; below 0 it is the limit already."""
     lines = [f"{'cores':>5}  {'workers are':<26} {'link':>8}" + "".join(f"{f'N={n}':>14}" for n in WORKERS) + f"{'room':>8}"]
     cells: dict = {}
     room: dict = {}		# with the most workers
@@ -126,7 +132,7 @@ def model_text(rows: list[dict]) -> str:
 
 
 def softirq_threads() -> list[int]:
-    """ksoftirqd, of each core."""
+    """Process ids of ksoftirqd of all cores."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -139,7 +145,7 @@ def softirq_threads() -> list[int]:
 
 
 def run_ns(pids: list[int]) -> int:
-    """Processor time of the threads of these processes."""
+    """Processor time of all threads of these processes, ns."""
     total = 0
     for pid in pids:
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -149,7 +155,7 @@ def run_ns(pids: list[int]) -> int:
 
 
 def measure_total(lab: Lab, folder: str, reference: bool, seconds: float) -> float:
-    """ns of a processor for an element and worker; by reference segments are longer than messages."""
+    """Processor time for each element and worker, ns.  Not for each message: by reference segments are longer."""
     group = Saina(lab, folder, SIZE // 4, reference=reference)
     try:
         group.start()

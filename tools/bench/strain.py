@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Strains under which libsaina is measured: lost messages, a busy host.
 
-A strain is begun before a turn and ended after it, so that turns with it and without
-it alternate."""
+A strain starts before a turn and stops after it, so that turns with and without it
+alternate."""
 
 import os
 import statistics
@@ -17,7 +17,7 @@ NAMES = ("overload", "loss", "tcp")
 
 
 class Strain:
-    """None at all: to be inherited from."""
+    """No strain: to be inherited from."""
 
     def __init__(self, lab: Lab):
         self.lab = lab
@@ -39,7 +39,7 @@ class Strain:
 
 
 class Loss(Strain):
-    """Each message to the switch, and each frame from it (a whole GSO batch), is lost by chance."""
+    """Messages to the switch, and frames from it (whole GSO batches), are lost with probability LOSS."""
 
     def start(self) -> None:
         run(LAB_TOOL, "set", self.lab.name, "loss", LOSS, "seed", "1")
@@ -87,7 +87,7 @@ class Overload(Strain):
         self.loops = []
 
     def facts(self) -> dict:
-        """share_left: of all processor time, what the loops did not take."""
+        """share_left: the share of all processor time that the loops did not take."""
         cpus = len(os.sched_getaffinity(0))
         return {"share_left": 1 - self.taken / (self.wall * cpus) if self.wall else None}
 
@@ -111,7 +111,7 @@ def judge(clean: dict, strained: dict, strain: Strain) -> dict:
 
 
 def line(row: dict) -> str:
-    """Of the table: "overload" or "loss" instead of peers."""
+    """The line of the table of a row with strain overload or loss."""
     s = row["series"]
     clean, strained = s["libsaina"], s[f"libsaina, {row['strain']}"]
     text = (f"libsaina {clean['goodput_gbps']:.3g} Gb/s without {row['strain']}, {strained['goodput_gbps']:.3g} with, "

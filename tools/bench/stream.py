@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Other traffic through ports that carry our program: one TCP stream from worker 0 to worker 1,
-by iperf3, in turns with the same stream through ports that carry nothing.  Both with GRO off and
-on at the workers' ends, of which the faster counts."""
+"""Other traffic through ports with SAINA's program: one TCP stream from worker 0 to worker 1, by
+iperf3, in turns with the same stream through ports without a program.  Both with GRO off and on at
+the workers' ends, of which the faster counts."""
 
 import json
 import statistics
@@ -12,7 +12,7 @@ from lab import NET, BenchError, Lab, run
 from measure import BOTH, about
 
 PORT = "5201"
-ATTEMPTS = 50		# to connect, before the receiver listens
+ATTEMPTS = 50		# to connect: the receiver may not listen yet
 
 
 def gbps(lab: Lab, seconds: float) -> float:
@@ -31,7 +31,7 @@ def send(lab: Lab, seconds: float) -> float:
             said = json.loads(run(*command))
         except BenchError as e:
             said = {"error": str(e)}
-        # its exit status is 0 even if it failed
+        # With -J the exit status may be 0 although the test failed.
         if "error" not in said:
             return said["end"]["sum_received"]["bits_per_second"] / 1e9
         time.sleep(0.1)
@@ -39,7 +39,7 @@ def send(lab: Lab, seconds: float) -> float:
 
 
 def result(samples: dict[bool, list[float]]) -> dict:
-    """samples: Gb/s by setting of GRO"""
+    """The figures of a series; samples: Gb/s by setting of GRO."""
     medians = {gro: statistics.median(s) for gro, s in samples.items()}
     gro = max(medians, key=medians.__getitem__)
     return {"goodput_gbps": medians[gro], "min_gbps": min(samples[gro]), "max_gbps": max(samples[gro]),
@@ -47,7 +47,7 @@ def result(samples: dict[bool, list[float]]) -> dict:
 
 
 def measure(place, row, bare: Lab, ours: Lab, turns: int, progress) -> dict:
-    """A row of the report."""
+    """Measures a row.  Returns it as it is in the report."""
     samples: dict[str, dict[bool, list[float]]] = {name: {gro: [] for gro in BOTH} for name in ("bare", "beside")}
     for turn in range(turns):
         for name, lab in ("bare", bare), ("beside", ours):
