@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""make figures: what the ancestors of this project published, measured.
+"""make figures: measures published results of policies like those of SAINA.
 
-Workers are real processes in namespaces of this machine and their gradients real packets, summed by the
-program on a bridge's ports.  What they compute is emulated: they sleep, for times that are drawn before.
-Beside what is measured is what was published, and what the published models predict.  The time to
-accuracy is simulated (accuracy.py), at some points also measured (real.py), and measured with PyTorch
-(fashion.py).
+Workers are real processes in namespaces of this machine and their gradients real packets, summed by
+SAINA's program on a bridge's ports.  Their computation is emulated: they sleep, for times that are drawn
+beforehand.  The report has the measured values beside the published ones, and beside those that the
+published models predict.  The time to accuracy is simulated (accuracy.py), at some points also measured
+(real.py), and measured with PyTorch (fashion.py).
 """
 
 import argparse
@@ -71,7 +71,7 @@ def check_ready() -> None:
 
 
 class Figures(RealSeries):
-    """values: of each figure; results are those of runs that are kept or were made."""
+    """The figures that FIGURES of plan.py names; values: what each of them prints."""
 
     def __init__(self, values: dict[str, list[Value]], fresh: bool, quick: bool):
         self.values = values
@@ -88,7 +88,7 @@ class Figures(RealSeries):
         return text + (f" under {result['policy'].split(',')[0]}" if "policy" in result else "")
 
     def write(self, out: str) -> list[str]:
-        """The report, of all that there is."""
+        """Writes the report of all runs that were made.  Returns the paths."""
         rows = [report.row_of(figure, v, self.made.get, self.failed) for figure, values in self.values.items() for v in values]
         bars = plan.judge(rows, list(self.values))
         paths = self.publish(out, f"{report.table(rows)}\n\n{report.verdicts(bars, self.quick)}\n", bars=bars, rows=rows,
@@ -106,7 +106,7 @@ def planned(a: argparse.Namespace, names: list[str]) -> dict[str, list[Value]]:
 
 
 def check(a: argparse.Namespace, names: list[str]) -> None:
-    """What keeps a figure from being made is said now, and not at its turn, hours later."""
+    """Raises BenchError if something that a figure needs is missing: now, and not hours later at its turn."""
     if set(names) - {accuracy.NAME}:
         check_ready()
     if deadline.NAME in names:
@@ -152,7 +152,7 @@ def main(argv=None) -> int:
 
 
 def measure_all(a: argparse.Namespace, values: dict[str, list[Value]]) -> int:
-    """The figures that real workers make."""
+    """Makes the figures of plan.py.  Returns the exit status."""
     figures = Figures(values, a.fresh, a.quick)
     if figures.made:
         print(f"figures: {len(figures.made)} of {figures.progress.total} runs are kept from before (--fresh makes them again)")

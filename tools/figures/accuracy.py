@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Time to accuracy: made by the trainer's simulation, on all processors, and written."""
+"""Time to accuracy: runs the simulation of saina-train on all processors, and writes the report."""
 
 import os
 import re
@@ -21,12 +21,15 @@ PROGRAM = os.path.join(BUILD, "saina-train")
 
 
 def data() -> str:
-    """The digits of `make demo'."""
+    """The path of the digits of `make demo'."""
     return run(os.path.join(TOP, "tools/get-digits"), os.path.join(BUILD, "data")).strip()
 
 
 def read(text: str) -> dict:
-    """What the simulation printed, a line a test: when each target was reached first, and the end."""
+    """Parses the output of the simulation, a line for each test of the model.
+
+    Returns the seconds to each target (None: not reached), and rounds, seconds, accuracy (per cent), k and the share
+    of late gradients at the end."""
     tests = [(float(m[1]), int(m[2]), float(m[3])) for m in LINE.finditer(text)]
     if not tests:
         raise BenchError("saina-train --simulate printed no accuracy")
@@ -47,7 +50,7 @@ def make_cell(cell: Cell, digits: str) -> dict:
 
 
 class Grid(Series):
-    """made: of each cell."""
+    """The cells of the figure: a setting with one seed, at each rate."""
 
     def left(self, done: int) -> str:
         if not done:
@@ -56,7 +59,7 @@ class Grid(Series):
         return f"{s / 60:.0f} min left" if s >= 90 else f"{s:.0f} s left"
 
     def make(self) -> None:
-        """A cell on each processor at a time.  Ctrl-C: those that have begun are finished and kept."""
+        """Makes the missing cells, one on each processor at a time.  On Ctrl-C those that have begun are finished and kept."""
         if not self.todo:
             return
         digits, waiting, running, done = data(), list(self.todo), {}, 0
@@ -96,7 +99,7 @@ def check() -> None:
 
 
 def figure(out: str, quick: bool, seeds: int | None, fresh: bool) -> int:
-    """The exit status."""
+    """Makes the figure.  Returns the exit status."""
     grid = Grid(NAME, cells(quick, seeds or (SEEDS_QUICK if quick else SEEDS)), fresh, quick)
     print(f"figures: accuracy, simulated: {len(grid.todo)} of {grid.progress.total} cells (a setting with one seed) to make, "
           "the others are kept from before", flush=True)

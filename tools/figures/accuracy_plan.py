@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Time to accuracy: the settings that are compared.
 
-A setting is a policy for workers with an optimiser and stalls.  Each is trained at every rate of one grid for
-its optimiser, with the same seeds (of the model, the order of the data, the stalls)."""
+A setting is a policy for workers with an optimiser and stalls.  All settings of an optimiser are trained at
+every rate of one grid, with the same seeds (of the model, the order of the data, the stalls)."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -13,11 +13,11 @@ THRESHOLDS = (30, 40, 50, 60, 70)	# s_th, per cent
 COUNTS = ("1", "3", "5", "7", "9", "k")	# c_th
 TARGETS = (85, 90, 93, 95, 96)
 OPTIMISERS = {"sgd": [], "momentum": ["--momentum", "0.9"], "adam": ["--adam"]}
-RATES = {"sgd": (0.0125, 9), "momentum": (0.00125, 11), "adam": (0.0002, 11)}	# least, and how many, each twice the one before
+RATES = {"sgd": (0.0125, 9), "momentum": (0.00125, 11), "adam": (0.0002, 11)}	# the smallest, and how many: each is twice the one before
 SERENE, EXPONENTIAL = "serene", "exponential"
 TROUBLES = ("slow", "tail", "periods", "none")
 STALLS = {SERENE: [], "none": ["--delay", "0"], **{s: ["--stalls", s] for s in (EXPONENTIAL, "slow", "tail", "periods")}}
-SECONDS = dict.fromkeys(STALLS, 40) | {EXPONENTIAL: 80}	# a run trains for so long
+SECONDS = dict.fromkeys(STALLS, 40) | {EXPONENTIAL: 80}	# simulated time of a training
 LATE = ("residual", "drop")
 
 
@@ -28,9 +28,11 @@ def rates(optimiser: str) -> list[float]:
 
 @dataclass(frozen=True)
 class Setting:
-    """kind: bsp, fixed, sfcd, dbw, timeout, deadline (a time-out with a controller), steps, or probe, which no job can have
+    """A policy for workers with an optimiser and stalls.
 
-    policy: as the simulation has it, without the rule for late gradients; late: that rule, or "" if none can be late
+    kind: bsp, fixed, sfcd, dbw, timeout, deadline (a time-out with a controller), steps, or probe, which only the simulation has
+    policy: as the simulation names it, without the rule for late gradients
+    late: that rule, or "" if no gradient can be late
     finish: workers finish every gradient, as a backward pass in PyTorch does; else they give up when the round is over
     """
 
@@ -51,11 +53,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class Cell:
-    """A setting with one seed, at each rate: what is made at a time, and kept.  What it depends on is in spec()."""
+    """A setting with one seed, at each rate: the unit that is made and kept.  spec(): all that its result depends on."""
 
     setting: Setting
     seed: int
-    rounds: int = 100000		# no limit: seconds end it
+    rounds: int = 100000		# in effect no limit: SECONDS ends the training
     base_ms: float = 100
     net_ms: float = 1
     jitter: float = 0.01
@@ -88,7 +90,7 @@ def sfcd(k0: int, s_th: float, c_th: str) -> str:
 
 
 def saina() -> list[str]:
-    """The settings of SAINA's tables, from k = 1 on."""
+    """The policies of SAINA's published tables, which start at k = 1."""
     return list(dict.fromkeys([*(sfcd(1, s, "5") for s in THRESHOLDS), *(sfcd(1, 50, c) for c in COUNTS)]))
 
 
@@ -108,7 +110,7 @@ def deadlines() -> list[str]:
 
 
 def main_settings(o: str) -> list[Setting]:
-    """All policies."""
+    """All policies with one optimiser."""
     half = WORKERS // 2
     return [
         Setting("bsp", "bsp", "", o),
@@ -136,14 +138,15 @@ def short_settings(o: str, *ks: int) -> list[Setting]:
 
 
 def trouble_settings(o: str, stalls: str) -> list[Setting]:
-    """Other stalls; workers finish every gradient where it can be late.  Steps are for plain gradient descent."""
+    """Settings with other stalls.  Workers finish every gradient where it can be late.  Steps only with plain gradient descent."""
     late = [*both("fixed", fixed(15, 12), o), *both("timeout", [f"timeout:10ms,kmin={WORKERS // 2}"], o)]
     steps = [Setting("steps", p, "", o) for p in (("asp", "grouped:g=8") if o == "sgd" else ())]
     return [replace(s, stalls=stalls) for s in (Setting("bsp", "bsp", "", o), *(replace(s, finish=True) for s in late), *steps)]
 
 
 def probes(o: str, k: int) -> list[Setting]:
-    """What a gain is made of: late gradients without staleness, in larger steps and in steps of the same size."""
+    """Settings that show what a gain is made of: late gradients without staleness, in larger steps and in steps of the
+    same size."""
     return [Setting("probe", f"fastest:k={k}{mean}", "fresh", o) for mean in ("", ",mean=all")]
 
 
@@ -177,5 +180,5 @@ def settings(quick: bool) -> list[Setting]:
 
 
 def cells(quick: bool, seeds: int) -> list[Cell]:
-    """Seed by seed, so that what is there is comparable at any time."""
+    """All cells, seed by seed, so that settings can be compared whenever the run is stopped."""
     return [Cell(s, seed) for seed in range(1, seeds + 1) for s in settings(quick)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Time to accuracy: each setting at its best rate, SAINA's tables, what a gain is made of, the bars.
+"""The report of time to accuracy: each setting at its best rate, SAINA's tables, what a gain is made of, the bars.
 
 Documentation/figures.rst says how to read it."""
 
@@ -19,7 +19,13 @@ HALF = WORKERS // 2
 
 @dataclass(frozen=True)
 class Row:
-    """A setting at a rate, by the seeds that are there.  Times in seconds, infinite if the median seed does not get there."""
+    """A setting at a rate: medians of the seeds that were made.
+
+    times: seconds to each target, infinite if the median seed does not reach it
+    edge: the rate is the smallest or largest of the grid
+    least, most: seconds to TARGET of the fastest and the slowest seed
+    final: accuracy at the end, per cent; late: share of late gradients, per cent
+    """
 
     setting: Setting
     rate: float
@@ -39,7 +45,7 @@ class Row:
 
     @property
     def rounds(self) -> float:
-        """To the target."""
+        """Rounds to the target."""
         return 1000 * self.time / self.round_ms
 
     def plain(self) -> dict:
@@ -82,7 +88,7 @@ class Table:
         return list(dict.fromkeys(s.group() for s in self.rows))
 
     def of(self, group: tuple, wanted: Callable[[Setting], bool] = lambda _: True) -> list[Row]:
-        """At their best.  All workers finish under bsp, whether they must or not."""
+        """The rows of a group at their best rates.  bsp is in groups with and without finish: its rounds wait for all."""
         return [self.best(s) for s in self.rows if wanted(s) and (s.group() == group or (s.kind == "bsp" and s.group() == (group[0], False, group[2])))]
 
     def fastest(self, group: tuple, wanted: Callable[[Setting], bool]) -> Row | None:
@@ -94,12 +100,12 @@ def number(x: float | None, width: int = 7, digits: int = 1) -> str:
 
 
 def ratio(a: Row | None, b: Row | None) -> float | None:
-    """How many times faster b is."""
+    """How many times faster b reaches the target than a; None if one of them does not, or was not trained."""
     return None if not a or not b or NEVER in (a.time, b.time) else a.time / b.time
 
 
 def faster(other: Row | None, row: Row | None) -> float | None:
-    """As ratio(), where one that does not get there is infinitely slower; None: one was not trained, or neither gets there."""
+    """As ratio(), but one that does not reach the target is infinitely slower; None: neither does, or one was not trained."""
     if not other or not row or other.time == row.time == NEVER:
         return None
     return NEVER if other.time == NEVER else 0 if row.time == NEVER else other.time / row.time
@@ -133,7 +139,7 @@ def all_rows(table: Table, group: tuple) -> list[str]:
 
 
 def saina_tables(table: Table, group: tuple) -> list[str]:
-    """In the form of SAINA's README."""
+    """Tables in the form of those that SAINA's README published."""
     def time(policy: str, late: str) -> str:
         r = table.best(Setting("sfcd", policy, late, group[2], group[0], group[1]))
         return number(r and r.time, 8)
@@ -154,9 +160,9 @@ def saina_tables(table: Table, group: tuple) -> list[str]:
 
 
 def parts(table: Table, group: tuple) -> list[tuple[str, float | None, float | None]]:
-    """What fastest:k=N/2,late=residual gains to bsp, as factors: at bsp's best rate, and each at its own.
+    """What fastest:k=N/2,late=residual gains over bsp, as factors: (label, at the best rate of bsp, each at its own).
 
-    Their products are the gain.  Between bsp and the policy: its rounds, but with all gradients; only those in
+    The product of the factors of a column is the gain.  Between bsp and the policy: its rounds, but with all gradients; only those in
     time (drop); the late ones as well, without staleness, in a mean (fresh, mean=all), in a sum by k (fresh); and
     as they are (residual)."""
     stalls, finish, optimiser = group
@@ -203,7 +209,7 @@ def late_table(table: Table) -> list[str]:
 
 
 def judge_group(group: tuple, name: str, table: Table, chosen: Table, held: Table) -> list[dict]:
-    """The bars of ADAPTIVE[name], by all seeds, and by seeds that had no part in choosing the settings and rates."""
+    """The bars of a group for ADAPTIVE[name].  table: all seeds; chosen: the seeds by which settings and rates are chosen; held: the others."""
     def pair(wanted: Callable[[Setting], bool]) -> tuple[Row | None, Row | None]:
         by_half = chosen.fastest(group, wanted)
         return table.fastest(group, wanted), by_half and held.at(by_half.setting, by_half.rate)
@@ -218,7 +224,7 @@ def judge_group(group: tuple, name: str, table: Table, chosen: Table, held: Tabl
         bars.append((f"best {name} to k={k}: times faster", FASTER if k == WORKERS else 1, *values))
     half = pair(fixed_k(HALF))
     bars.append((f"best {name}: final accuracy to that of k={HALF}, points", 0, *(b and o and b.final - o.final for o, b in zip(half, best))))
-    # the least is itself reached, but nobody is faster than at once
+    # Equal times are not faster, so with least = 1 the value must be above it.
     return [{"bar": f"{name_of(group)}: {text}", "least": least, "value": v if v != NEVER else "never", "held_out": h if h != NEVER else "never",
              "at": best[0].setting.text(), "verdict": verdict(v, h, least, "faster" in text and least == 1)} for text, least, v, h in bars]
 
@@ -266,7 +272,7 @@ PICTURE = (("bsp", ""), *((f"fastest:k={k}", late) for k in (1, 4, 8, 12, 14) fo
 
 
 def draw(folder: str, rows: list[Row]) -> list[str]:
-    """Time to the target: those of PICTURE, and the best of each adaptive kind, a panel an optimiser."""
+    """Draws the time to the target of the settings in PICTURE and of the best of each adaptive kind, a panel for each optimiser."""
     panels = {}
     for optimiser in OPTIMISERS:
         mine = [r for r in rows if r.setting.group() == (SERENE, False, optimiser) and r.time < NEVER]

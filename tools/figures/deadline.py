@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a time-out that sets itself earns: gradients in sums per time, of real workers under `saina policy
-control' of a job with policy timeout, beside a time-out set by hand, BSP, and fixed numbers of workers.
+"""The figure deadline: what a time-out that sets itself earns, in gradients in sums per time.
 
-Computation is emulated by sleeping, packets are real.  Workers give up when their round is decided.  The
-same stalls under all rules.
+Real workers of a job with policy timeout under `saina policy control', compared with a time-out set by
+hand, BSP, and fixed numbers of workers.  Computation is emulated by sleeping, packets are real.  Workers
+give up when their round is decided.  All rules have the same stalls.
 """
 
 import random
@@ -21,7 +21,7 @@ from series import RealSeries
 from workers import Jobs, Workers
 
 NAME = "deadline"
-SLOW = 10		# a run may take so many times as long as it should
+SLOW = 10		# a run may take this many times its expected time
 POLL_S = 0.02
 ELEMENTS = 256		# one segment
 RULE = "deadline"	# the controller's
@@ -29,7 +29,7 @@ RULE = "deadline"	# the controller's
 
 @dataclass(frozen=True)
 class Run:
-    """Workers under one rule with one pattern of stalls; policy: of the job, to begin with."""
+    """Workers under one rule with one pattern of stalls; policy: with which the job starts."""
 
     pattern: str
     rule: str
@@ -52,12 +52,12 @@ class Run:
         return draws(self.pattern, self.workers, self.rounds, self.seed)
 
     def seconds(self) -> float:
-        """How long it takes, at most."""
+        """The expected time, at most: that of BSP."""
         return sum(map(max, zip(*self.draws()))) * self.base_ms / 1000
 
 
 def draws(pattern: str, workers: int, rounds: int, seed: int) -> models.Draws:
-    """In units of the base, for each worker."""
+    """The times of all computations, in units of the base: [worker][round]."""
     if pattern == "change":
         parts = [draws(p, workers, rounds // 3, seed) for p in ("serene", "slow", "none")]
         return [sum((p[w] for p in parts), []) for w in range(workers)]
@@ -65,6 +65,7 @@ def draws(pattern: str, workers: int, rounds: int, seed: int) -> models.Draws:
 
 
 def worker(pattern: str, w: int, rounds: int, rng: random.Random):
+    """Yields the times of one worker."""
     bad = False
     for _ in range(rounds):
         if pattern == "serene":
@@ -98,7 +99,7 @@ def measure(jobs: Jobs, run: Run, folder: str) -> dict:
             for w, times in enumerate(run.draws()):
                 workers.begin_with(w, (x * run.base_ms * 1000 for x in times), "--rounds", str(run.rounds), "--elements", str(ELEMENTS), "--cancel")
             if run.rule == RULE:
-                # all gradients are worth the same, as they are counted here
+                # noise 1000000: all gradients are worth the same, as they are counted here.
                 controller = subprocess.Popen(jobs.tool("-j", "policy", "control", "figure", "noise", "1000000", "interval", "200"),
                                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="ascii")
             limit = 60 + SLOW * run.seconds()
@@ -118,7 +119,7 @@ def measure(jobs: Jobs, run: Run, folder: str) -> dict:
 
 
 def wait_for(workers: Workers, rounds: int, limit: float) -> int:
-    """Until worker 0 has the results of so many rounds; of how many it has them."""
+    """Waits until worker 0 has the results of so many rounds.  Returns how many it has."""
     until = time.monotonic() + limit
     while True:
         with open(workers.path(0, "log"), "rb") as f:
@@ -138,7 +139,7 @@ def stop(controller: subprocess.Popen | None) -> list[str]:
 
 
 class Deadline(RealSeries):
-    """rows(): gradients per time, divided by that of the best fixed number of workers with the same stalls."""
+    """The runs of the figure; to_best of a row: gradients per time, divided by that of the best fixed k with the same stalls."""
 
     @contextmanager
     def session(self, jobs: Jobs):
@@ -170,7 +171,7 @@ class Deadline(RealSeries):
 
 
 def scale(quick: bool) -> tuple[int, int, int]:
-    """Workers, base, rounds."""
+    """Number of workers, base (ms), number of rounds."""
     return (4, 40, 100) if quick else (8, 200, 240)
 
 
@@ -180,7 +181,7 @@ def check(quick: bool, base_ms: int | None) -> None:
 
 
 def figure(out: str, quick: bool, fresh: bool, base_ms: int | None, rounds: int | None, seed: int) -> int:
-    """The exit status."""
+    """Makes the figure.  Returns the exit status."""
     workers, base, n = scale(quick)
     series = Deadline(NAME, runs(quick, workers, base_ms or base, rounds or n, seed), fresh, quick)
     print(f"figures: {NAME}: {len(series.todo)} of {series.progress.total} runs to make, {series.left()}", flush=True)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fashion-MNIST by DistributedDataParallel: time to accuracy of real ranks, by policy and optimiser.
+"""The figure fashion: time to accuracy with Fashion-MNIST and DistributedDataParallel, by policy and optimiser.
 
-Packets, gradients and rounds are real.  How long a gradient takes is emulated: fashion_rank.py sleeps for the rest
-of the time that was drawn, so that processors which are busy with other things do not change it, if the base is
-long enough."""
+Packets, gradients and rounds are real.  How long a gradient takes is emulated: after computing, fashion_rank.py sleeps
+for the rest of the time that was drawn.  So other load on the machine does not change it, if the base is long enough."""
 
 import json
 import math
@@ -29,14 +28,14 @@ FOLDER = "/usr/share/datasets/fashion-mnist"
 PYTHON = "/usr/bin/python3"		# Debian's, which has Debian's PyTorch
 HERE = os.path.dirname(os.path.realpath(__file__))
 WORKERS = 4
-RANK_MIB = 400		# of memory, roughly
+RANK_MIB = 400		# memory of a rank, roughly
 ELEMENTS = 40000
 TARGETS, TARGET = (65, 70, 75, 80), 75
 ADAM = (0.002, 0.004, 0.008, 0.016, 0.032)
 RATES = {"momentum": (0.01, 0.02, 0.04, 0.08, 0.16), "adam": ADAM, "adamw": ADAM}
 NEVER = math.inf
 LAST = 5		# tests whose mean is the final accuracy
-START_S, SLOW = 120, 10		# ranks start in so long; a run may take so many times as long as it should
+START_S, SLOW = 120, 10		# seconds in which ranks start; a run may take this many times its expected time
 
 
 @dataclass(frozen=True)
@@ -62,18 +61,18 @@ class Run:
         return models.draw("serene", WORKERS, self.rounds, self.seed)
 
     def seconds(self) -> float:
-        """How long it takes, at most."""
+        """The expected time, at most: that of BSP, and two seconds."""
         return models.finished(self.draws(), WORKERS) * self.rounds * self.base_ms / 1000 + 2
 
     def model_ms(self) -> float:
-        """A round with the same draws, if computing, packets and other work on the machine took no time."""
+        """Milliseconds of a round with the same draws, if computing, packets and other work on the machine took no time."""
         least = re.search(r"k=(\d+)|kmin=(\d+)", self.policy)
         k = int(least[1] or least[2]) if least else WORKERS
         return self.base_ms * models.finished(self.draws(), k, .1 if self.policy.startswith("timeout") else None)
 
 
 def runs(quick: bool, seeds: int, rounds: int, base_ms: float) -> list[Run]:
-    """Seed by seed, so that what is there is comparable at any time."""
+    """All runs, seed by seed, so that settings can be compared whenever the figure is stopped."""
     policies = ["bsp", "fastest:k=3", "fastest:k=3,late=drop", f"timeout:{base_ms * 100:.0f}us,kmin=2,late=drop"]
     if quick:
         return [Run("bsp", "momentum", .04, 1, rounds, base_ms), Run(policies[2], "momentum", .04, 1, rounds, base_ms),
@@ -82,7 +81,7 @@ def runs(quick: bool, seeds: int, rounds: int, base_ms: float) -> list[Run]:
 
 
 class Ranks:
-    """The ranks of all runs, each in a namespace.  Started when a run needs them."""
+    """The ranks, each in a namespace, which make all runs.  Started for the first run, and again after one that failed."""
 
     def __init__(self, jobs: Jobs, folder: str):
         self.jobs, self.folder = jobs, folder
@@ -125,7 +124,7 @@ class Ranks:
         return {"curve": curve, "ranks": results}
 
     def results(self, job: dict, until: float) -> list[dict]:
-        """Of each rank, in one line."""
+        """Sends a run to all ranks.  Returns what each of them has printed, a line of JSON."""
         self.tell(json.dumps(job))
         found = {}
         while len(found) < WORKERS:
@@ -150,6 +149,7 @@ class Ranks:
                 raise BenchError(self.ended(rank)) from None
 
     def ended(self, rank: int) -> str:
+        """Why a rank ended: the last error in its log."""
         with open(self.log(rank), encoding="utf-8", errors="replace") as f:
             lines = f.read().strip().splitlines()
         return f"rank {rank} ended: {next((x for x in reversed(lines) if 'Error' in x), ' '.join(lines)[-400:])}"
@@ -160,7 +160,7 @@ def first(curve: list, target: float) -> float:
 
 
 def at_rate(results: list[dict]) -> dict:
-    """A setting at a rate, by its seeds."""
+    """The figures of a setting at a rate; results: of its seeds."""
     def times(target: float) -> list[float]:
         return sorted(first(r["curve"], target) for r in results)
 
@@ -189,7 +189,7 @@ class Fashion(RealSeries):
         return f"{curve[-1][2]:.1f} % after {curve[-1][0]:.1f} s"
 
     def rows(self) -> list[dict]:
-        """Each setting at its best rate: the one with the least median of time to the target, then the best in the end."""
+        """Each setting at its best rate: with the shortest median time to the target, then the highest final accuracy."""
         by: dict[tuple, dict[float, list[dict]]] = {}
         for r, result in self.made.items():
             by.setdefault((r.optimiser, r.policy), {}).setdefault(r.rate, []).append({**result, "model_ms": r.model_ms()})
@@ -234,7 +234,7 @@ def line(r: dict) -> str:
 
 
 def missing() -> str:
-    """What is not installed, with the command that installs it."""
+    """What is not installed, with the command that installs it; "" if nothing is missing."""
     if not os.path.exists(os.path.join(FOLDER, "train-images-idx3-ubyte.gz")):
         what = "Fashion-MNIST"
     elif run(PYTHON, "-c", "import importlib.util; print(bool(importlib.util.find_spec('torch')))").strip() != "True":
@@ -245,7 +245,7 @@ def missing() -> str:
 
 
 def scale(quick: bool) -> tuple[int, int]:
-    """Base, rounds."""
+    """Base (ms), number of rounds."""
     return (60, 40) if quick else (100, 200)
 
 
@@ -254,7 +254,7 @@ def check(quick: bool, base_ms: float | None) -> None:
 
 
 def figure(out: str, quick: bool, seeds: int | None, fresh: bool, base_ms: float | None, rounds: int | None) -> int:
-    """The exit status."""
+    """Makes the figure.  Returns the exit status."""
     base, n = scale(quick)
     series = Fashion(NAME, runs(quick, seeds or 3, rounds or n, base_ms or base), fresh, quick)
     print(f"figures: {NAME}: {len(series.todo)} of {series.progress.total} runs to make, {series.left()}", flush=True)

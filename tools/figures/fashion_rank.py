@@ -4,9 +4,11 @@
 
     fashion_rank.py RANK RANKS IMAGES FOLDER
 
-Reads trainings, a line of JSON each, and writes what became of each, a line of JSON; it leaves the job after an
-empty line, when all ranks are through: under a policy with kmin the last one needs others.  A gradient takes as long as
-was drawn for it: the rank sleeps for what is left of that time when it has computed, before it sends.
+Reads a line of JSON for each training, and prints its result as a line of JSON.  The rank stays in the job until it
+reads an empty line, which comes when all ranks are through: under a policy with kmin the last one needs others.  A
+gradient takes the time that was drawn for it: after computing, the rank sleeps for the rest of it before it sends.
+
+IMAGES: folder of Fashion-MNIST; FOLDER: for a file of its own.
 """
 
 import gzip
@@ -36,7 +38,7 @@ OPTIMISERS = {"momentum": lambda p, rate: torch.optim.SGD(p, lr=rate, momentum=0
 
 
 def idx(folder, name):
-    """An IDX file of bytes."""
+    """Reads an IDX file of bytes into a tensor."""
     with gzip.open(f"{folder}/{name}") as f:
         dimensions = f.read(4)[3]
         sizes = numpy.frombuffer(f.read(4 * dimensions), ">u4")
@@ -49,7 +51,7 @@ def images(folder, name):
 
 
 def network():
-    """27690 parameters, so one bucket."""
+    """The network: 27690 parameters, which fit in one bucket."""
     return torch.nn.Sequential(torch.nn.Conv2d(1, 8, 5, stride=2), torch.nn.ReLU(), torch.nn.Conv2d(8, 16, 3, stride=2), torch.nn.ReLU(),
                                torch.nn.Flatten(), torch.nn.Linear(400, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
 
@@ -75,7 +77,7 @@ def train(job, rank, ranks, train_set, test):
     model.register_comm_hook(state, hook)
 
     def update():
-        """All that follows backward: also called for rounds that were decided without this rank."""
+        """What follows backward; also called for rounds that were decided without this rank."""
         optimiser.step()
         optimiser.zero_grad()
         ends.append(time.monotonic() - start)
@@ -84,7 +86,7 @@ def train(job, rank, ranks, train_set, test):
 
     draws = models.draw("serene", ranks, job["rounds"], job["seed"])[rank]
     pick = torch.Generator().manual_seed(1000 * job["seed"] + rank)
-    state.broadcast(net)		# nobody begins before all are there
+    state.broadcast(net)		# no rank begins before all have joined
     start, ends = time.monotonic(), []
     for step in state.steps(job["rounds"], step=update):
         due = time.monotonic() + draws[step] * job["base_ms"] / 1000
@@ -94,7 +96,7 @@ def train(job, rank, ranks, train_set, test):
     late = state.stats()
     result = {"seconds": ends[-1], "rounds": len(ends), "digest": digest, "skipped": state.lost, "late": late.late_segments / max(late.segments, 1),
               "computed_over_ms": 1000 * sum(over) / len(over), "longest_ms": 1000 * max(b - a for a, b in zip(ends, ends[1:]))}
-    # Tested afterwards, so that nobody waits for it.
+    # The models are tested after the training, so that no rank waits for tests.
     result["curve"] = []
     for at, rounds, parameters in curve:
         vector_to_parameters(parameters, net.parameters())
@@ -109,7 +111,7 @@ def main():
     torch.set_num_threads(1)
     train_set, test = images(folder, "train"), images(folder, "t10k")
     test = test[0][:TESTS], test[1][:TESTS]
-    # A group of this rank alone: DistributedDataParallel wants one.
+    # DistributedDataParallel needs a process group: one of this rank alone.
     dist.init_process_group("gloo", init_method=f"file://{own}/group-{os.getpid()}", rank=0, world_size=1)
     while line := sys.stdin.readline():
         train(json.loads(line), rank, ranks, train_set, test)

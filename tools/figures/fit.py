@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does the machine have room for so many workers?  Said before anything starts."""
+"""Checks before anything starts whether the machine has room for so many workers."""
 
 import os
 
 from lab import BenchError
 
 WORKERS_MOST = 64		# of a job
-STEP_US = 400			# processor time of an iteration for each worker, with the switch's part
-SHARE = 0.5			# of the processors, at most, so that nobody waits long for one
+STEP_US = 400			# processor time of an iteration of a worker, with its part of the switch's
+SHARE = 0.5			# largest share of the processors to use, so that no worker waits long for one
 WORKER_MIB = 12
 
 
@@ -17,7 +17,9 @@ def memory_mib() -> float:
 
 
 def check(workers: int, base_ms: float, cpus: int, mib: float, labs: int = 1, worker_mib: int = WORKER_MIB) -> None:
-    """@labs: so many are side by side, each with so many workers."""
+    """Raises BenchError if @labs labs of so many workers each do not fit.
+
+    base_ms: time of an iteration; mib, worker_mib: memory that is free, and that a worker needs, MiB"""
     by_cpu = int(base_ms * 1000 * cpus * SHARE / STEP_US / labs)
     by_memory = int(mib / worker_mib / labs)
     fits = min(by_cpu, by_memory, WORKERS_MOST)

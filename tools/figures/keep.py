@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Results of runs, each in a file of its own, named for all that the run depends on.
+"""Results of runs, each in a file of its own, whose name depends on all that the run depends on.
 
-A run that was made is not made again, whatever stopped the one before."""
+So a figure that was stopped is continued: runs that were made are not made again."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from models import Outcome
 
 
 class Kept:
-    """run: has a figure, a key, which names it there, and a spec()."""
+    """The kept results in a folder.  A run has a figure, a key that names it in the figure, and spec(), all that it depends on."""
 
     def __init__(self, folder: str):
         self.folder = folder
@@ -23,7 +23,7 @@ class Kept:
         return os.path.join(self.folder, f"{run.figure}-{run.key}.{hashlib.sha256(what).hexdigest()[:10]}.json")
 
     def read(self, run) -> dict | None:
-        """None: there is no result, or it was cut off."""
+        """The result of a run, None if there is none, or its file is damaged."""
         try:
             with open(self.path(run), encoding="utf-8") as f:
                 kept = json.load(f)

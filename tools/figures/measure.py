@@ -11,15 +11,15 @@ from plan import Run
 from workers import Jobs, Workers
 
 ELEMENTS = 2048			# of the model that is reduced
-SLOW = 10			# a run may take so many times as long as it should
+SLOW = 10			# a run may take this many times its expected time
 STRAGGLER = 5			# the worker that is delayed
-WARM = 5			# iterations before time is taken, where it is not that of whole runs
-SETTLED = 80			# iterations of the slowest without a change of groups: the controller looks at three times 20
+WARM = 5			# iterations before the measurement, of runs in groups
+SETTLED = 80			# iterations of the slowest worker without a change of groups: the controller needs 3 times 20
 POLL_S = 0.02
 
 
 def measure(jobs: Jobs, run: Run, folder: str) -> dict:
-    """outcome, and what else a result says.  In units of the base."""
+    """Makes a run.  Returns its result: outcome (times in units of the base), and what else is known."""
     jobs.add("figure", run.workers, run.policy, ELEMENTS)
     try:
         with Workers(jobs.lab, "figure", folder) as workers:
@@ -29,7 +29,7 @@ def measure(jobs: Jobs, run: Run, folder: str) -> dict:
 
 
 def with_draws(run: Run, workers: Workers) -> dict:
-    """Each worker makes so many iterations with times of its own."""
+    """Makes a run in which each worker makes a number of iterations with times of its own."""
     base_us = run.base_ms * 1000
     for w, own in enumerate(run.draws()):
         workers.begin_with(w, (x * base_us for x in own), "--steps", "--rounds", str(run.iterations), *(["--cancel"] if run.window < 0 else []))
@@ -43,7 +43,7 @@ def with_draws(run: Run, workers: Workers) -> dict:
 
 
 def in_pool(jobs: Jobs, run: Run, workers: Workers) -> dict:
-    """Workers make iterations until all of them together have made those of the run."""
+    """Makes a run in which workers make iterations until all of them together have made those of the run."""
     for w in range(run.workers):
         us = run.base_ms * 1000 * (1 + (run.delay if w == STRAGGLER else 0))
         workers.begin(w, "--steps", "--rounds", "0", "--think-us", f"{us:.0f}")
@@ -59,17 +59,17 @@ def in_pool(jobs: Jobs, run: Run, workers: Workers) -> dict:
 
 
 def finish_s(run: Run, workers: Workers) -> float:
-    """Seconds for the work of the run, from when somebody has finished an iteration."""
+    """Seconds for the work of the run, starting when a worker has finished an iteration."""
     limit = time.monotonic() + 60 + SLOW * run.seconds()
     first = wait_for(workers, workers.steps() + 1, limit)
     begin = time.monotonic()
     last = wait_for(workers, first + run.iterations * run.workers, limit)
-    # others may have finished theirs since
+    # More iterations than wanted may have been finished by then.
     return (time.monotonic() - begin) * run.iterations * run.workers / (last - first)
 
 
 def wait_for(workers: Workers, steps: int, limit: float) -> int:
-    """Until all together have made so many; how many they have made."""
+    """Waits until all workers together have made so many steps.  Returns how many they have made."""
     while (now := workers.steps()) < steps:
         if time.monotonic() > limit:
             raise BenchError(f"the workers have made only {now} of {steps} iterations in more than {SLOW} times the expected time")

@@ -9,7 +9,9 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 
 
 def draw(folder: str, figure: str, script: str, panels: dict[str, list[str]]) -> list[str]:
-    """FIGURE.svg and FIGURE.png by @script; panels: by title, the lines that it reads; those without any are left out.  Their paths."""
+    """Draws figure-FIGURE.svg and .png by @script, and returns their paths.
+
+    panels: by title, the lines of data that the script reads; panels without lines are left out"""
     panels = {title: lines for title, lines in panels.items() if lines}
     if not panels:
         return []
@@ -26,5 +28,5 @@ def draw(folder: str, figure: str, script: str, panels: dict[str, list[str]]) ->
 
 
 def point(place: int, label: str, median: float, least: float, most: float) -> str:
-    """A line of points.gp."""
+    """A line of data for points.gp."""
     return f"{place} \"{label}\" {median:.3f} {least:.3f} {most:.3f}"

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The figures: the runs that each needs, the values that are printed of them, what was published, and the bars.
+"""The figures: the runs that each needs, the values that it prints, the published values, and the bars.
 
-Published are the figures of Serene's and of Basu et al.'s papers.  A value is a function of two outcomes
-(models.Outcome), that of a run and that of the run to which it is compared, whether they were measured or
-simulated."""
+The published values are from the papers of Serene and of Basu et al.  A value is a function of two outcomes
+(models.Outcome), measured or simulated: that of a run, and that of the run with which it is compared."""
 
 import functools
 from collections.abc import Callable
@@ -13,22 +12,22 @@ import models
 from models import Outcome
 
 INFINITE = float("inf")
-LONG = 20000			# iterations that are a long run
+LONG = 20000			# iterations of a long simulated run
 PROGRESSIVE = "progressive"
 SERENE_N8 = 0.6			# "40 % less"; published for W = 10: .605; the model has .604
-ROUND = 0.03			# of the base: what a round may cost
-FASTER = 0.05			# times faster than BSP
+ROUND = 0.03			# of the base: allowed difference of the time of a round
+FASTER = 0.05			# allowed difference of "times faster than BSP"
 
 
 @dataclass(frozen=True)
 class Run:
-    """Workers of a job under one policy; what it depends on.
+    """Workers of a job under one policy.
 
-    key: of the figure
-    policy: of the job; in groups: of the job before a controller changes it
-    pattern: one of models.PATTERNS, or "" if all compute as long as each other, but for a worker that takes 1 + delay
-    k, timeout, window: of the model; timeout in units of the base; -1: not of this kind
-    groups: of the model, 0: chosen by the controller, -1: not of this kind
+    key: name of the run in its figure
+    policy: of the job; with groups, before a controller changes it
+    pattern: one of models.PATTERNS, or "" if all workers compute equally long, except one that takes 1 + delay
+    k, timeout, window: of the model; timeout in units of the base; -1: the run is not of this kind
+    groups: of the model; 0: chosen by the controller; -1: the run is not of this kind
     """
 
     figure: str
@@ -50,7 +49,7 @@ class Run:
 
     @functools.cache		# pylint: disable=method-cache-max-size-none # runs are few, and live as long
     def simulate(self, long: bool) -> Outcome:
-        """With the run's own draws, or of a long run."""
+        """The outcome that the model predicts, with the draws of this run, or of a long run."""
         if self.groups >= 0:
             g = self.groups or models.progressive(self.workers, self.delay)
             return models.groups(self.workers, g, self.delay, LONG if long else self.iterations)
@@ -60,7 +59,7 @@ class Run:
         return models.rounds(draws, self.k, None if self.timeout < 0 else self.timeout)
 
     def seconds(self) -> float:
-        """How long it takes, roughly."""
+        """The expected time of the run, roughly."""
         of_work = self.simulate(False).iteration * self.iterations * self.base_ms / 1000
         return of_work + 2 + self.workers / 8 + (0.2 * self.base_ms * (1 + self.delay) if self.groups == 0 else 0)
 
@@ -70,7 +69,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Value:
-    """A printed value; panel: where it is drawn, label: its place there."""
+    """A printed value.
+
+    panel, label: the panel of the picture, and the place there
+    run, to: the run, and the one with which it is compared
+    of: the value, from their outcomes
+    """
 
     panel: str
     label: str
@@ -98,7 +102,11 @@ def iteration(run: Outcome, _to: None) -> float:
 
 @dataclass(frozen=True)
 class Scale:
-    """How long runs are: iterations of those with draws, of those with groups; quick: few runs."""
+    """How long runs are.
+
+    iterations, pooled: iterations of runs with draws, and of runs with groups
+    quick: few runs
+    """
 
     base_ms: float
     iterations: int
@@ -109,7 +117,7 @@ class Scale:
 
 FULL, QUICK = Scale(60, 1000, 60, 1, False), Scale(40, 60, 15, 1, True)
 
-# Serene: N: {window: published}
+# Serene: {number of workers: {window: published value}}
 SERENE = {
     4: {2: .777, 10: .736, 16: .740, 32: .723, 48: .719, INFINITE: .710},
     8: {2: None, 10: .605, 16: None, 32: None, 48: None, INFINITE: .577},
@@ -120,7 +128,7 @@ SERENE_OTHER = (2, 10, INFINITE)		# windows of other numbers of workers
 
 
 def serene(s: Scale, workers: tuple[int, ...] = ()) -> list[Value]:
-    """Staleness: an iteration to one with a barrier, and the share of waiting that is left."""
+    """Staleness: time of an iteration, and time of waiting, relative to those with a barrier."""
     values = []
     for n in workers or (SERENE_QUICK if s.quick else SERENE):
         bsp = Run("serene", f"N{n}-bsp", n, s.iterations, s.base_ms, s.seed, "bsp", "serene", k=n)
@@ -159,7 +167,7 @@ def timeout(s: Scale, _workers=()) -> list[Value]:
 
 
 def basu(s: Scale, _workers=()) -> list[Value]:
-    """Groups, one worker delayed: time for the same work, to that without delay."""
+    """Groups with one delayed worker: time for the same work, relative to that without delay."""
     without = Run("basu", "d0-g1", 16, s.pooled, s.base_ms, s.seed, "grouped:g=1", groups=1)
     values = []
     for delay in (3,) if s.quick else (1, 3, 6):
@@ -176,7 +184,7 @@ FIGURES: dict[str, Callable[..., list[Value]]] = {"serene": serene, "order": ord
 
 
 def runs_of(values: list[Value]) -> list[Run]:
-    """Each once; those with the same number of workers together, in the order in which values need them."""
+    """The runs that the values need, each once; those with the same number of workers together, which share a lab."""
     found = dict.fromkeys(r for v in values for r in (v.to, v.run) if r)
     sizes = list(dict.fromkeys(r.workers for r in found))
     return sorted(found, key=lambda r: sizes.index(r.workers))
@@ -186,7 +194,7 @@ def runs_of(values: list[Value]) -> list[Run]:
 
 @dataclass(frozen=True)
 class Bar:
-    """value: of a row of the report; the worst of the rows that wanted() finds is judged."""
+    """What a figure must reach: value() of the worst of the rows that wanted() chooses is at most @most."""
 
     text: str
     figure: str

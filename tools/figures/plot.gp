@@ -2,8 +2,8 @@
 #
 # A picture of `make figures'.  gnuplot -e "data = '...'; out = '...'; kind = 'svg'; panels = N;
 # titles = 'A|B|..'" plot.gp
-# data: a block for each panel: place, label, published, simulated, simulated with the same draws,
-# measured.
+# data: a file with a block for each panel; its columns: place, label, published, simulated, simulated
+# with the same draws, measured.
 
 columns = panels < 2 ? panels : 2
 rows = (panels + columns - 1) / columns

@@ -2,7 +2,7 @@
 #
 # A point with its spread for each label.  gnuplot -e "data = '...'; out = '...'; kind = 'svg'; panels = N;
 # titles = 'A|B|..'" points.gp
-# data: a block for each panel: place, label, median, least, most.
+# data: a file with a block for each panel; its columns: place, label, median, least, most.
 
 columns = panels < 3 ? panels : 3
 rows = (panels + columns - 1) / columns

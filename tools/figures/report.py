@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rows of the report, the tables and the pictures.  Documentation/figures.rst says how to read them."""
+"""The rows of the report, its tables and pictures.  Documentation/figures.rst says how to read them."""
 
 from collections.abc import Callable
 
 import picture
 from plan import INFINITE, Run, Value
 
-SLEPT = 0.01		# is named in the table
+SLEPT = 0.01		# workers that overslept by more than this share are reported in the table
 HEAD = f"{'':<14}{'published':>10}{'simulated':>11}{'same draws':>12}{'measured':>10}{'off':>8}"
 
 
 def overslept(run: Run, result: dict | None) -> float | None:
-    """By which share workers slept longer than they should: how much this machine's other work delayed them."""
+    """The share by which workers slept longer than they should, because of other load on the machine; None: not known."""
     if not result or run.window < 0 or not result.get("workers"):
         return None
     return sum(w["think_us"] for w in result["workers"]) / (1000 * run.base_ms * sum(map(sum, run.draws()))) - 1
@@ -65,7 +65,7 @@ def verdicts(bars: list[dict], quick: bool) -> str:
 
 
 def draw(folder: str, figure: str, rows: list[dict]) -> list[str]:
-    """FIGURE.svg and FIGURE.png, a panel for each kind of value; their paths."""
+    """Draws figure-FIGURE.svg and .png, a panel for each kind of value.  Returns their paths."""
     panels: dict[str, list[str]] = {}
     for r in rows:
         of_panel = panels.setdefault(r["panel"], [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What figures have in common whose runs are kept: they are resumed, stopped and written in the same way."""
+"""What all figures with kept runs have in common: how they are resumed, stopped and written."""
 
 import multiprocessing
 import os
@@ -19,7 +19,11 @@ FAILED = 3		# exit status
 
 
 class Series:
-    """made, failed: of each run; a run has what keep.py asks for.  A figure has make() and write(folder), which returns paths."""
+    """A figure: make() makes its runs, write(folder) its report; both are to be overridden.
+
+    wanted, todo: its runs, and those that are missing; a run has what keep.py asks for
+    made, failed: the result of each run, or why it failed
+    """
 
     def __init__(self, name: str, wanted: list, fresh: bool, quick: bool):
         self.name, self.quick, self.wanted = name, quick, wanted
@@ -35,7 +39,7 @@ class Series:
         self.about = results.machine()
 
     def keep(self, run, result: Callable[[], dict]) -> None:
-        """@result may raise BenchError."""
+        """Keeps the result of a run, or records why there is none; @result may raise BenchError."""
         try:
             self.kept.write(run, result())
             self.made[run] = self.kept.read(run)
@@ -44,13 +48,14 @@ class Series:
             self.progress.line(f"figures: {run.figure} {run.key} failed: {self.failed[run]}")
 
     def lacks(self) -> int:
+        """How many runs are missing."""
         return self.progress.total - len(self.made)
 
     def complete(self) -> bool:
         return not self.lacks()
 
     def publish(self, out: str, text: str, **found) -> list[str]:
-        """Prints the text and writes it, and as JSON what was found.  The paths."""
+        """Prints and writes the text, and writes as JSON what was found.  Returns the paths."""
         print(f"\n{text}", end="")
         json, txt = (os.path.join(out, f"{self.name}.{n}") for n in ("json", "txt"))
         results.write_json(json, {**self.about, "quick": self.quick, "complete": self.complete(), **found})
@@ -59,7 +64,7 @@ class Series:
         return [json, txt]
 
     def present(self, out: str) -> int:
-        """The exit status."""
+        """Makes the missing runs and writes the report, also on Ctrl-C.  Returns the exit status."""
         status = 0
         interrupt.catch()
         try:
@@ -82,20 +87,21 @@ class Series:
 
 
 class RealSeries(Series):
-    """Runs of real workers, one after another; those of one figure with as many workers share a lab.  A run has
-    workers, and seconds(), what it takes, roughly.
+    """A figure of real workers.  Its runs are made one after another; those with the same number of workers share a lab.
+    A run also has workers, their number, and seconds(), its expected time.
 
-    at_once: number of labs side by side; each process makes a part of the runs, one after another."""
+    at_once: number of labs side by side; a process for each makes a part of the runs, one after another
+    """
 
     at_once = 1
-    spent = planned = 0.0		# seconds, of the runs that were made
+    spent = planned = 0.0		# seconds that the runs made so far have taken, and should have taken
 
     def session(self, jobs: Jobs) -> AbstractContextManager[Callable]:
-        """What makes a run, in the lab of @jobs."""
+        """A context in the lab of @jobs, whose value is the function that makes a run."""
         raise NotImplementedError
 
     def left(self) -> str:
-        """How long the rest takes, by how long what was made took."""
+        """How long the rest takes, estimated by the runs that were made."""
         s = sum(r.seconds() for r in self.todo) * (self.spent / self.planned if self.planned else 1 / self.at_once)
         return f"{s / 60:.0f} min left" if s >= 90 else f"{s:.0f} s left"
 
@@ -161,7 +167,7 @@ class RealSeries(Series):
 
     def make_part(self, part: list, sender) -> None:
         """Runs in a process of its own, and sends the failed runs to @sender."""
-        os.setpgid(0, 0)		# Ctrl-C reaches the parent, which ends this one
+        os.setpgid(0, 0)		# Ctrl-C reaches only the parent, which ends this process
         self.todo = list(part)
         try:
             self.make_in_turn()
@@ -170,7 +176,7 @@ class RealSeries(Series):
         sender.send([(r, why) for r, why in self.failed.items() if r in part])
 
     def take(self, receiver, process: multiprocessing.Process, part: list) -> None:
-        """Waits for a process, and adds its results to those of this one."""
+        """Waits for a process, and takes over its results."""
         try:
             self.failed.update(receiver.recv())
         except EOFError:
