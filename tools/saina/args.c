@@ -133,7 +133,7 @@ static bool parse_fraction(const char *word, const char *suffix, double max, dou
 	return *value >= 0 && *value <= max;
 }
 
-/* A number, maybe with k, M, G or T behind it: powers of @base. */
+/* A number with an optional suffix k, M, G or T: a power of @base. */
 static bool parse_units(const char *word, uint64_t base, uint64_t min, uint64_t max, uint64_t *value)
 {
 	static const char units[] = "KMGT";
@@ -283,7 +283,7 @@ static void list_keys(char *text, size_t size, const struct key *keys, size_t n,
 	}
 }
 
-/* "workers=4" and "--elements 5" are what other tools take. */
+/* Explains the syntax for "workers=4" and "--elements 5", which other tools accept. */
 static int refuse_key(const struct args *a, const struct key *keys, size_t n, const char *word)
 {
 	const char *name = word + strspn(word, "-"), *value = strchr(name, '=');

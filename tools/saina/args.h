@@ -24,9 +24,9 @@ const char *args_next(struct args *a);
 
 /* Prints "saina: CMD: ...", returns EXIT_USAGE. */
 int args_error(const struct args *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Refuses an option behind the object, with the place where it belongs. */
+/* Refuses an option behind the object, and says where it belongs; 0: @word is not an option. */
 int args_not_option(const struct args *a, const char *word);
-/* Refuses words that are left over. */
+/* Refuses words that are left over; 0: there are none. */
 int args_done(struct args *a);
 bool args_matches(const char *word, const char *full);	/* @word is @full or an abbreviation of it */
 
@@ -40,15 +40,15 @@ int args_table(const char *word, const void *names, size_t n, size_t stride);
 
 enum key_kind {
 	KEY_U8, KEY_U16, KEY_U32, KEY_U64,	/* a number of that width, min..max */
-	KEY_S32,
-	KEY_STRING,	/* 1..max bytes; min 0 allows "" */
-	KEY_WORD,	/* one of words[], as its index + min, one byte wide */
-	KEY_BYTES,	/* u64 with K, M, G: powers of 1024 */
-	KEY_COUNT,	/* u64 with k, M, G: powers of 1000 */
+	KEY_S32,	/* a number from min to max, with a sign if it is negative */
+	KEY_STRING,	/* min..max bytes */
+	KEY_WORD,	/* one of words[], as its index + min */
+	KEY_BYTES,	/* u64 with K, M, G, T: powers of 1024 */
+	KEY_COUNT,	/* u64 with k, M, G, T: powers of 1000 */
 	KEY_FILE,	/* as KEY_STRING: the first line of the named file */
 	KEY_SHARE,	/* u32: probability times 2^32, written 0.2 or 20% */
 	KEY_MS,		/* u32 microseconds, written in milliseconds */
-	KEY_FLAG,	/* a key without a value; stores max in one byte */
+	KEY_FLAG,	/* a key without a value; stores max */
 	KEY_POLICY,	/* struct saina_policy_attrs, written as text */
 };
 
@@ -68,10 +68,11 @@ struct key {
 
 /**
  * args_keys() - parse the remaining "key value" pairs
- * @has: mask of the attributes that were given
+ * @obj: structure that the keys' offsets refer to; the values are stored there
+ * @has: mask, to which the bits of the given attributes are added
  *
  * Keys may be abbreviated as long as they are unique. Returns 0 or EXIT_USAGE.
- * args_set_keys: the same for a command that changes something: there must be one.
+ * args_set_keys: the same for a command that changes something: at least one key must be given.
  */
 int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint64_t *has);
 int args_set_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint64_t *has);

@@ -11,7 +11,8 @@
  * @round_us: mean time of a round, microseconds
  * @rounds: number of rounds
  * @late: per worker, histogram of the time after the first gradient of the round: [0] 0 us, [b]
- *	2^(b-1)..2^b - 1 us. Gradients missing to @rounds came after the end of the round, or never
+ *	2^(b-1)..2^b - 1 us. If there are fewer than @rounds, the others came after the end of their
+ *	round, or never
  */
 struct arrivals {
 	unsigned int workers;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina bench - what an all-reduce costs on the agent's bridge: asks the agent which one it has, and
- * becomes bench/host.py, which lies where the BPF objects do.
+ * saina bench - what an all-reduce costs on the agent's bridge: asks the agent for its bridge, and
+ * executes bench/host.py, which is in the folder of the BPF objects.
  */
 #include <errno.h>
 #include <libgen.h>
@@ -15,7 +15,7 @@
 
 #define WORDS_MAX 64
 
-/* The folder of bench/: that of this program, or ../lib/saina from there. */
+/* Finds the folder of bench/: that of this program, or ../lib/saina from there. */
 static bool find_folder(const char *exe, char *folder, size_t size)
 {
 	static const char *const places[] = { "", "/../lib/saina" };
@@ -32,7 +32,7 @@ static bool find_folder(const char *exe, char *folder, size_t size)
 	return false;
 }
 
-/* Which bridge the agent has; false: a sentence was printed. */
+/* Asks the agent for its bridge; on failure prints why and returns false. */
 static bool ask_agent(const struct tool *t, struct saina_limits_attrs *l, char *control, size_t size)
 {
 	struct saina_ctl *ctl = connect_agent(t);

@@ -10,8 +10,8 @@
 #include "ctl/lateness.h"
 
 #define WAIT_MIN_US 100000 /* shorter waits are not reported */
-#define LATE_MIN_MS 1 /* less is not reported */
-#define SUMS_MIN	100    /* samples needed to say who is usually the last */
+#define LATE_MIN_MS 1 /* less lateness is not reported */
+#define SUMS_MIN	100    /* sums needed to say who is usually the last */
 
 void bottleneck_add_worker(struct bottleneck *s, const struct saina_worker_attrs *worker)
 {
@@ -79,13 +79,13 @@ int bottleneck_read(struct saina_ctl *agent, __u16 job, struct bottleneck *s)
 	return ret;
 }
 
-/* Share of the sums that the worker completed. */
+/* Share of the sums that the worker's gradient completed. */
 static double bottleneck_share(const struct bottleneck *s, int worker)
 {
 	return s->total ? (double)s->completed[worker] / s->total : 0;
 }
 
-/* "worker 3", "workers 1,4", "2 of workers 1,4,5" */
+/* Formats "worker 3", "workers 1,4" or "2 of workers 1,4,5". */
 static void format_missing(const struct bottleneck *s, char *text, size_t size)
 {
 	unsigned int n = __builtin_popcountll(s->missing);
@@ -111,7 +111,7 @@ static int find_ahead(const struct bottleneck *s)
 	return -1;
 }
 
-/* The worker that is late in each round: twice as much as any other.  -1: there is none. */
+/* Finds the worker whose mean lateness is at least twice that of any other.  -1: there is none. */
 static int find_late(const struct bottleneck *s)
 {
 	double most = LATE_MIN_MS, second = 0;
@@ -145,7 +145,7 @@ bool bottleneck_text(const struct bottleneck *s, unsigned int workers, char *tex
 		return true;
 	}
 	if (s->oldest_us < WAIT_MIN_US) {
-		/* among equals each is the last in 1/workers of the sums */
+		/* if none is slower, each is the last in 1/workers of the sums */
 		if (s->total < SUMS_MIN || workers < 2 || bottleneck_share(s, last) * workers < 1.5)
 			return false;
 		snprintf(text, size, "worker %d was last in %.0f %% of the sums", last,

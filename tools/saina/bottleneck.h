@@ -27,7 +27,7 @@ struct bottleneck {
 	double late_ms[SAINA_WORKERS_MAX];
 };
 
-/* Call in this order: heartbeats must be older than the slots that they are compared with. */
+/* Call in this order: heartbeats must be older than the slots with which they are compared. */
 void bottleneck_add_worker(struct bottleneck *s, const struct saina_worker_attrs *worker);
 void bottleneck_add_slot(struct bottleneck *s, const struct saina_slot_attrs *slot);
 void bottleneck_add_stats(struct bottleneck *s, const struct saina_stats_attrs *stats);

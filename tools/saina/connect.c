@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Chooses whom to talk to.  Where saina.ko has the jobs, an agent that serves this network
- * namespace makes changes and adds what the data path knows, so it is asked; without one the
- * kernel is.  An agent that does not use saina.ko has jobs of its own.
+ * Chooses the control plane to ask.  Where saina.ko has the jobs, that is the agent that serves
+ * this network namespace, which also knows the data path; without one it is the kernel.  An agent
+ * that does not use saina.ko has jobs of its own.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "tool.h"
 
-#define PROBE_MS 3000 /* an agent beside the kernel that does not say by then what it is hangs */
+#define PROBE_MS 3000 /* time for an agent beside saina.ko to answer; one that does not hangs */
 #define UNIX_LISTENS 0x10000	/* in the flags of /proc/net/unix */
 
 bool is_kernel(const struct saina_ctl *ctl)
@@ -69,7 +69,7 @@ static bool serves_here(const struct saina_ctl *agent)
 		return false;
 	f = fopen("/proc/self/net/unix", "re");
 	while (f && !here && fgets(line, sizeof(line), f))
-		/* accepted sockets have the path, too, but are in their client's namespace */
+		/* accepted sockets have the same path, but are in their client's namespace */
 		here = sscanf(line, "%*[^:]: %*x %*x %x %*x %*x %*u %127s", &flags, path) == 2 &&
 		       flags & UNIX_LISTENS && !stat(path, &listed) &&
 		       listed.st_dev == ours.st_dev && listed.st_ino == ours.st_ino;
@@ -78,7 +78,7 @@ static bool serves_here(const struct saina_ctl *agent)
 	return here;
 }
 
-/* The agent's backend; what follows has the usual time. */
+/* Asks for the agent's backend, with a short time-out; 0: no answer, which is reported. */
 static int probe_backend(struct saina_ctl *agent)
 {
 	int backend;
@@ -103,8 +103,9 @@ struct saina_ctl *connect_serving_agent(void)
 	return NULL;
 }
 
-/* @through_agent: the agent of the kernel's jobs instead of the kernel
- * @unused: saina.ko is loaded, but an agent that does not use it has the jobs
+/*
+ * @through_agent: prefer the agent of the kernel's jobs to the kernel
+ * @unused: out: saina.ko is loaded, but an agent that does not use it has the jobs
  */
 static struct saina_ctl *find(const struct tool *t, bool through_agent, bool *unused,
 			      const char **error)

@@ -2,8 +2,8 @@
 /*
  * saina policy control - a controller of jobs with policy external, timeout or grouped.
  *
- * Other programs can do the same: send JOB_SET with k-set, or with a policy, and with controller,
- * so that an event reports the end of the controller.
+ * Other programs can do the same: they send JOB_SET with k-set or a policy, and with the attribute
+ * controller, so that an event reports when they end.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * How late each worker's gradients came between two looks at a job, for rules that choose by
+ * Measures how late each worker's gradients came since the last measurement, for policies with
  * rounds.
  */
 #include "arrivals.h"

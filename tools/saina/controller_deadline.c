@@ -10,7 +10,7 @@
 #include "controller_policy.h"
 #include "core/policy.h"
 
-#define PATIENCE_S 10	/* without enough rounds for a measurement, until a sentence says so */
+#define PATIENCE_S 10	/* after this time with too few rounds for a measurement, a message says so */
 
 static int set_deadline(struct saina_ctl *ctl, const struct saina_job_attrs *job, struct deadline_setting set)
 {
@@ -44,7 +44,7 @@ static void print_choice(const struct saina_job_attrs *job, struct deadline_sett
 	out_close();
 }
 
-/* What was learnt of other workers, or of an earlier run of them, does not count. */
+/* Discards all measurements if workers have joined, left or restarted. */
 static void forget_others(struct controller *c, const struct saina_job_attrs *job, const struct saina_worker_attrs *w,
 			  size_t n)
 {
@@ -69,7 +69,7 @@ static bool setting_is(struct deadline_setting a, struct deadline_setting b)
 	return a.timeout_us == b.timeout_us && a.k_min == b.k_min;
 }
 
-/* Says once why nothing is set. */
+/* Prints once why nothing is set. */
 static void complain(struct controller *c, const struct saina_job_attrs *job, const char *why)
 {
 	if (c->deadline.complained)
@@ -78,7 +78,7 @@ static void complain(struct controller *c, const struct saina_job_attrs *job, co
 	fprintf(stderr, "saina: job %s: %s: T and kmin stay as they are\n", job->name, why);
 }
 
-/* Measures into @a; false, with a sentence if that takes long, if nothing can be said of it yet. */
+/* Measures into @a; false if there is no usable measurement yet.  Says why if that takes long. */
 static bool measure(struct controller *c, const struct saina_job_attrs *job, const struct saina_worker_attrs *w,
 		    size_t n, struct arrivals *a)
 {
@@ -112,14 +112,14 @@ int controller_deadline(struct controller *c, const struct saina_job_attrs *job,
 	struct deadline_choice to;
 	int ret;
 
-	/* what was measured must be of one setting */
+	/* a measurement must not span a change of the policy */
 	if (SAINA_HAS(job, SAINA_A_JOB_POLICY_NEXT) || job->policy_seq_active != job->policy_seq) {
 		c->t = 0;
 		return 0;
 	}
 	forget_others(c, job, w, n);
 	if (!setting_is(d->set, now)) {
-		/* of somebody else */
+		/* another client has set it */
 		d->set = now;
 		d->trial = false;
 		c->t = 0;

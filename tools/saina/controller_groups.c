@@ -83,7 +83,7 @@ int controller_groups(struct controller *c, const struct saina_job_attrs *job,
 	bool changes;
 	int ret;
 
-	/* the requested groups are not in force yet, so nothing was measured with them */
+	/* the requested groups are not in force yet, so there is no measurement of them */
 	if (SAINA_HAS(job, SAINA_A_JOB_POLICY_NEXT) || job->policy_seq_active != job->policy_seq) {
 		c->t = 0;
 		return 0;
@@ -95,7 +95,7 @@ int controller_groups(struct controller *c, const struct saina_job_attrs *job,
 	if (!measure(&g, c, job, w, n))
 		return 0;
 	changes = grouping_choose(&g, &slowdown, &stragglers);
-	/* on a busy host single measurements name random stragglers */
+	/* on a busy host a single measurement may name any worker as a straggler */
 	c->groups.looks = stragglers == c->groups.stragglers ? c->groups.looks + 1 : 1;
 	c->groups.stragglers = stragglers;
 	if (!changes || c->groups.looks < AGREEMENTS_MIN)

@@ -19,7 +19,6 @@ int controller_set(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there)
 	return rpc_call(ctl, SAINA_CMD_JOB_SET, false, &saina_job_class, &req, NULL, NULL, NULL);
 }
 
-/* Printed as JSON too, so that tests can check the choice. */
 static void print_choice(const struct dbw *d, const struct saina_job_attrs *job, unsigned int best, bool trial)
 {
 	out_open(NULL);

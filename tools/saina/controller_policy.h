@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A controller of a job: controller.c has the loop, controller_k.c, controller_deadline.c and
- * controller_groups.c what it does for each policy.
+ * A controller of a job. controller.c has its loop; controller_k.c, controller_deadline.c and
+ * controller_groups.c have the rules of the policies external, timeout and grouped.
  */
 #ifndef SAINA_CONTROLLER_POLICY_H
 #define SAINA_CONTROLLER_POLICY_H
@@ -16,18 +16,19 @@
  * @ctl: the control plane
  * @noise: gradient noise scale in gradients of one worker
  * @most: maximum number of groups, 0: the number of workers
- * @t: time of the measurement, seconds; 0: there is none of the policy in force
- * @generation: of the job at that time
- * @worker: at that time, by number
- * @round: of the job at that time
- * @trials: policy external
- * @deadline: policy timeout
- *	@deadline.d: what is known of the workers @deadline.who
- *	@deadline.complained: a sentence has said why nothing is set
- * @groups: policy grouped
- *	@groups.seq: number of the policy at that time
+ * @t: time of the last measurement, seconds; 0: there is none under the policy in force
+ * @generation: generation of the job at that time
+ * @worker: attributes of the workers at that time, by number
+ * @round: round of the job at that time
+ * @trials: of policy external
+ * @deadline: of policy timeout
+ *	@deadline.d: what is known of the workers
+ *	@deadline.who: hash of these workers and their sessions
+ *	@deadline.complained: a message has said why nothing is set
+ * @groups: of policy grouped
+ *	@groups.seq: sequence number of the policy at that time
  *	@groups.looks: consecutive measurements with the same stragglers
- *	@groups.stragglers: of the last measurement
+ *	@groups.stragglers: mask of the stragglers of the last measurement
  */
 struct controller {
 	struct saina_ctl *ctl;
@@ -60,16 +61,17 @@ static inline bool worker_is_alive(const struct saina_worker_attrs *w)
 }
 
 /*
- * Sends JOB_SET for job @id: @k (0: unchanged), and whether it has a controller. Returns the exit
- * status.
+ * Sends JOB_SET for job @id: sets k to @k (0: leaves it), and says whether the job has a controller
+ * (@there). Returns the exit status.
  */
 int controller_set(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there);
 
 enum measured { MEASURED_TOO_FEW, MEASURED_FIRST, MEASURED };
 
 /*
- * Computes the difference to the last measurement, of a job with rounds. MEASURED_TOO_FEW: too
- * early, the last one stays. MEASURED_FIRST: there was none that can be compared; @a is of no use.
+ * Measures a job with rounds since the last measurement. MEASURED_TOO_FEW: there were too few
+ * rounds, and the last measurement stays. MEASURED_FIRST: there is no last measurement to compare
+ * with, and @a is not valid.
  */
 enum measured controller_measure(struct controller *c, const struct saina_job_attrs *job,
 				 const struct saina_worker_attrs *w, size_t n, struct arrivals *a);

@@ -4,7 +4,7 @@
 #include "dbw.h"
 
 #define BUCKET_STEPS 32	/* integration steps per bucket */
-#define GAIN_MIN     1.05	/* minimum gain in speed for another k */
+#define GAIN_MIN     1.05	/* another k must be this many times as fast */
 #define TRIAL_INTERVAL 20 /* trials take at most 1/TRIAL_INTERVAL of the time */
 
 /* Share of the gradients of worker @w that have arrived @t microseconds after the first one. */
@@ -96,7 +96,7 @@ unsigned int dbw_choose(const struct dbw *d)
 	return best;
 }
 
-/* Do workers skip rounds? */
+/* Do workers skip rounds?  Their gradients in these have no lateness. */
 static bool skips_rounds(const struct arrivals *a)
 {
 	double n = 0;

@@ -28,20 +28,22 @@ struct dbw {
 /* Mean time of a round that waits for @k workers, microseconds, if they are late independently. */
 double dbw_round_us(const struct dbw *d, unsigned int k);
 
-/* The best k, 1..workers; @d->k unless another one is at least 5 % faster. */
+/* Chooses the fastest k, 1..workers; keeps @d->k unless another one is at least 5 % faster. */
 unsigned int dbw_choose(const struct dbw *d);
 
 /**
- * struct dbw_trials - gradients that workers skip because the round is over have no lateness, so k
- * is raised by one from time to time to measure it
- * @since: start of the running trial, seconds, 0: none
- * @next: earliest start of the next one
+ * struct dbw_trials - trials of k + 1
+ * @since: start of the running trial, seconds; 0: none
+ * @next: earliest start of the next one, seconds
+ *
+ * Gradients that workers skip because the round is over have no lateness. To measure it, k is
+ * raised by one from time to time.
  */
 struct dbw_trials {
 	double since, next;
 };
 
-/* The k to wait for, measured at @now, in seconds; *@trial: it is a trial. */
+/* Chooses the next k. @now: time of the measurement @d, seconds; *@trial: is the choice a trial? */
 unsigned int dbw_next(const struct dbw *d, struct dbw_trials *t, double now, bool *trial);
 
 #endif /* SAINA_DBW_H */

@@ -6,13 +6,13 @@
 #define BUCKET_STEPS   8	/* integration steps per bucket */
 #define FIRST_BUCKET   10	/* its end, 1024 us, is the shortest T */
 #define MEMORY         100	/* rounds: older ones are forgotten exponentially */
-#define GAIN_MIN       1.02	/* minimum gain in reward per time for another setting */
+#define GAIN_MIN       1.02	/* another setting must earn this many times as much per time */
 #define TIE            1.001	/* settings whose rates differ by less are equally good */
 #define TRIAL_INTERVAL 20	/* trials take at most 1/TRIAL_INTERVAL of the time */
 
 /*
- * @count: [b][n]: probability that n gradients have come at the end of bucket b
- * @wait_us: [b][k]: time within bucket b in which fewer than k have come, mean
+ * @count: [b][n]: probability that n gradients have come by the end of bucket b
+ * @wait_us: [b][k]: mean time within bucket b in which fewer than k have come
  */
 struct model {
 	double count[SAINA_ARRIVAL_BUCKETS][SAINA_WORKERS_MAX + 1];
@@ -21,7 +21,7 @@ struct model {
 
 /*
  * absent[b]: share of the gradients of worker @w that are later than bucket b (Kaplan-Meier
- * estimator). What nobody has waited for counts as never coming.
+ * estimator). Gradients for which no round has waited count as never coming.
  */
 static void absent_shares(const struct deadline *d, unsigned int w, double *absent)
 {
@@ -38,8 +38,8 @@ static void absent_shares(const struct deadline *d, unsigned int w, double *abse
 }
 
 /*
- * p[n]: probability that n gradients have come. Workers are late independently of each other, but
- * one is there: time begins with it.
+ * p[n]: probability that n gradients have come, if workers are late independently of each other.
+ * At least one has come: time begins with it.
  */
 static void count_distribution(unsigned int workers, const double *share, double *p)
 {
@@ -55,7 +55,7 @@ static void count_distribution(unsigned int workers, const double *share, double
 			p[n] /= 1 - none;
 }
 
-/* Lateness is uniform within a bucket. */
+/* Assumes that lateness is distributed uniformly within a bucket. */
 static void model_init(struct model *m, const struct deadline *d)
 {
 	double absent[SAINA_WORKERS_MAX][SAINA_ARRIVAL_BUCKETS], share[SAINA_WORKERS_MAX];
@@ -105,8 +105,8 @@ static unsigned int k_min_of(const struct deadline *d)
 }
 
 /*
- * Mean time from the first gradient to the end of the round, T being the end of bucket @t, as far
- * as it is before the end of bucket @last.
+ * Mean time from the first gradient to the end of the round, or to the end of bucket @last if that
+ * is earlier. T is the end of bucket @t.
  */
 static double mean_end_us(const struct model *m, unsigned int workers, int t, unsigned int k_min, int last)
 {
@@ -155,8 +155,8 @@ static double open_share(const struct model *m, int b, unsigned int k_min)
 }
 
 /*
- * Adds @n gradients of worker @w that had not come when their round ended: at T, or later with the
- * gradient of number kmin. How often it was later is taken from the model.
+ * Adds @n gradients of worker @w that had not come when their round ended: at T, or later, with the
+ * kmin-th gradient. How often it was later is estimated by the model.
  */
 static void add_missed(struct deadline *d, const struct model *m, unsigned int w, double n)
 {
@@ -171,7 +171,7 @@ static void add_missed(struct deadline *d, const struct model *m, unsigned int w
 	}
 }
 
-/* That of T, or the last one in which a gradient came. */
+/* The bucket of T, or the last one in which a gradient came if that is later. */
 static int last_bucket(const struct deadline *d)
 {
 	int last = bucket_of(d->set.timeout_us);
@@ -211,7 +211,7 @@ void deadline_observe(struct deadline *d, const struct arrivals *a)
 	d->elapsed_us += a->rounds * a->round_us;
 }
 
-/* Of equally good ones that with the largest kmin, which loses least if the model is wrong. */
+/* Of equally good settings, that with the largest kmin: it loses least if the model is wrong. */
 static struct deadline_choice best_setting(const struct deadline *d, const struct model *m)
 {
 	struct deadline_choice c, best = { 0 };
@@ -241,8 +241,8 @@ static double missed_share(const struct deadline *d)
 }
 
 /*
- * Waiting for all cannot pay for longer than earns what is missing at the average rate: a trial
- * needs no longer T.
+ * The longest T of a trial. Waiting for all gradients can gain what the missing ones are worth; it
+ * does not pay if rounds earn that in less time on average.
  */
 static int trial_bucket(const struct deadline *d, const struct deadline_choice *now)
 {

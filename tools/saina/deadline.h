@@ -16,7 +16,7 @@
 
 #include "arrivals.h"
 
-/* T is the end of a bucket: between these nothing is known. */
+/* T and kmin. T is the end of a bucket, because the histograms say nothing of times within one. */
 struct deadline_setting {
 	__u32 timeout_us;
 	unsigned int k_min;
@@ -26,10 +26,10 @@ struct deadline_setting {
  * struct deadline - what is known of a job
  * @workers: number of workers of the job
  * @noise: gradient noise scale in gradients of one worker, > 0
- * @set: in force during the measurements
+ * @set: setting in force during the measurements
  * @rounds: number of rounds remembered
- * @rest_us: mean time of a round without its waiting after the first gradient
- * @elapsed_us: time measured
+ * @rest_us: mean time of a round, without the wait after its first gradient
+ * @elapsed_us: sum of the time of all measurements
  * @came: per worker and bucket, gradients that came with this lateness
  * @missed: ... that had not come by the end of this bucket, when their round ended
  * @trial: a longer T is in force to learn how late missing gradients would have come
