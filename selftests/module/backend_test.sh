@@ -113,6 +113,6 @@ equal "killed: no slot saw two policies" 0 \
 check "stopped: the agent is stopped" lab agent stop
 equal "stopped: the job is still in the kernel" steady "$(job_field steady name)"
 default_payload "no agent" 352
-check "doctor: says that no XDP program uses saina.ko" doctor_reports warn 'no XDP program uses it'
+check "doctor: says that no BPF program uses saina.ko" doctor_reports warn 'no BPF program uses it'
 check "stopped: saina.ko is unloaded" slowwait 20 rmmod saina
 finished

@@ -176,7 +176,7 @@ check "--control-plane kernel: the job of the dead worker is deleted" saina job 
 job late workers 2 elements 2003 id 9 policy fastest:k=1 token secret
 train late "a job made in the kernel"
 check "--control-plane kernel: the agent is stopped" lab agent stop
-check "doctor: warns of a module without an agent" slowwait 20 doctor_reports warn module 'no XDP program uses it'
+check "doctor: warns of a module without an agent" slowwait 20 doctor_reports warn module 'no BPF program uses it'
 check "doctor: says that the kernel accepts the program that uses the module" doctor_reports ok program 'accepts the XDP program that uses saina.ko'
 check "rmmod succeeds without an agent" slowwait 20 rmmod saina
 

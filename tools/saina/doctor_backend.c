@@ -22,7 +22,10 @@ struct agent_state {
 	char where[PATH_MAX];
 };
 
-/* Looks where distributions and DKMS install modules that are not the kernel's own. */
+/*
+ * Looks for saina.ko where distributions and DKMS install modules that are not the kernel's own.
+ * @release: of the kernel, may be a glob pattern; @other: out: release of the first one found
+ */
 static bool module_installed(const char *release, char *other, size_t size)
 {
 	char pattern[PATH_MAX], *slash;
@@ -43,7 +46,7 @@ static bool module_installed(const char *release, char *other, size_t size)
 	return here;
 }
 
-/* The module is not loaded: is it installed, and for this kernel? */
+/* Reports that the module is not loaded, and whether it is installed, for this kernel or another. */
 static void report_module_absent(const struct agent_state *agent)
 {
 	char text[128] = "", other[64];
@@ -71,7 +74,7 @@ static void report_module_absent(const struct agent_state *agent)
 		doc_report(DOC_OK, "module", NULL, "saina.ko is not loaded: sainad is the control plane");
 }
 
-/* Lets the agent try to load the program that uses the module. */
+/* Runs sainad --check-program, which tries to load the program that uses the module. */
 static void check_program(const struct doc_state *s)
 {
 	char self[PATH_MAX / 2], command[PATH_MAX], text[2048], *line;
@@ -119,13 +122,13 @@ static void report_module_loaded(const struct doc_state *s, const struct agent_s
 			   agent->where);
 	else if (agent->ctl)
 		doc_report(DOC_OK, "module", NULL,
-			   "saina.ko is loaded and has the jobs; the XDP program uses it, so rmmod is refused until sainad is stopped (without --keep)");
+			   "saina.ko is loaded and has the jobs; SAINA's program uses it, so rmmod is refused until sainad is stopped (without --keep)");
 	else if (users)
 		doc_report(DOC_WARN, "module", "start sainad: it takes over",
-			   "saina.ko is loaded and has the jobs, the XDP program uses it, but no sainad answers: rounds go on, but no worker can join (rmmod is refused until sainad is stopped without --keep)");
+			   "saina.ko is loaded and has the jobs, and SAINA's program uses it, but no sainad answers: rounds go on, but no worker can join (rmmod is refused until sainad is stopped without --keep)");
 	else
 		doc_report(DOC_WARN, "module", "start sainad",
-			   "saina.ko is loaded, but no XDP program uses it: the jobs in it do not run");
+			   "saina.ko is loaded, but no BPF program uses it: the jobs in it do not run");
 	if (!users)
 		check_program(s);
 }
@@ -148,7 +151,7 @@ static void read_lists(struct doc_state *s, const struct agent_state *agent)
 		   s->jobs.n, s->workers.n, s->ports.n);
 }
 
-/* The agent knows its bridge better than a file, which it may have been started without. */
+/* Uses the bridge of the running agent, which may differ from that of the configuration file. */
 static void adopt_bridge(struct doc_state *s, const struct saina_limits_attrs *l, const char *where)
 {
 	if (SAINA_HAS(l, SAINA_A_LIMITS_OVSDB) && !s->ovsdb_chosen)

@@ -34,7 +34,7 @@ static void check_kernel(void)
 		doc_report(DOC_OK, "btf", NULL, "the kernel has BTF (/sys/kernel/btf/vmlinux)");
 	else
 		doc_report(DOC_WARN, "btf", "use a kernel with CONFIG_DEBUG_INFO_BTF=y",
-			   "/sys/kernel/btf/vmlinux does not exist: the hook tc is not available, and saina.ko cannot offer functions to the XDP program");
+			   "/sys/kernel/btf/vmlinux does not exist: the hook tc is not available, and saina.ko cannot offer functions to BPF programs");
 }
 
 bool doc_has_cap(unsigned int cap)
