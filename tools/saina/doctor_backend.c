@@ -135,14 +135,18 @@ static void report_module_loaded(const struct doc_state *s, const struct agent_s
 
 static void read_lists(struct doc_state *s, const struct agent_state *agent)
 {
+	const struct saina_ctl *wrong = NULL;
+
 	if (rpc_list(s->ctl, SAINA_CMD_JOB_GET, true, NULL, NULL, &saina_job_class, &s->jobs) ||
 	    rpc_list(s->ctl, SAINA_CMD_WORKER_GET, true, NULL, NULL, &saina_worker_class,
-		     &s->workers) ||
-	    (agent->ctl && rpc_list(agent->ctl, SAINA_CMD_PORT_GET, true, NULL, NULL,
-				    &saina_port_class, &s->ports))) {
+		     &s->workers))
+		wrong = s->ctl;
+	else if (agent->ctl && rpc_list(agent->ctl, SAINA_CMD_PORT_GET, true, NULL, NULL,
+					&saina_port_class, &s->ports))
+		wrong = agent->ctl;
+	if (wrong) {
 		doc_report(DOC_FAIL, "control-plane", "restart sainad (sainad and saina must have the same version)",
-			   "%s gives a wrong answer: %s", saina_ctl_peer(s->ctl),
-			   saina_ctl_error(s->ctl));
+			   "%s gives a wrong answer: %s", saina_ctl_peer(wrong), saina_ctl_error(wrong));
 		return;
 	}
 	s->ctl_ok = true;
