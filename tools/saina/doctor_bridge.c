@@ -42,7 +42,7 @@ static const struct saina_port_attrs *find_agent_port(const struct doc_state *s,
 	return NULL;
 }
 
-/* Before 6.3 the kernel does not report XDP support; these drivers have it in 6.1. */
+/* Kernels before 6.3 do not report XDP support; in 6.1 these drivers have it. */
 static bool driver_has_xdp(const char *driver)
 {
 	static const char *const drivers[] = {
@@ -98,11 +98,11 @@ static void check_port_hook(const struct doc_state *s, const struct link *l,
 	}
 }
 
-/* Only XDP redirects need support at the other end. */
+/* Checks the other end of a veth: XDP redirects need its support, hook tc does not. */
 static void check_port_peer(const struct doc_state *s, const struct link *l, const struct doc_driver *d)
 {
 	const struct saina_port_attrs *p = find_agent_port(s, l->ifindex);
-	/* without an agent: where its hook auto would be */
+	/* without an agent: would hook auto be tc? */
 	bool tc = p ? p->mode == SAINA_PORT_MODE_TC : !s->ctl_ok && !s->userspace;
 
 	if (!d->has_features || strcmp(l->kind, "veth"))
@@ -306,7 +306,7 @@ static void check_linux_bridge(const struct doc_state *s, const struct links *li
 			mac_owner = &links->v[i];
 	}
 	doc_report(DOC_OK, "bridge", NULL, "%s: Linux bridge, %d ports", s->bridge, n);
-	/* A Linux bridge takes the lowest MAC of its ports unless it was given one. */
+	/* A Linux bridge takes the lowest MAC address of its ports unless it was given one. */
 	if (mac_owner)
 		doc_report(DOC_WARN, "bridge-mac",
 			   doc_fix("ip link set %s address %02x:%02x:%02x:%02x:%02x:%02x (or any address of its own)",
@@ -323,7 +323,7 @@ static void check_linux_bridge(const struct doc_state *s, const struct links *li
 	doc_report_group();
 }
 
-/* Names the process that has the socket of @inode open. */
+/* Finds the process that has the socket with @inode open, and formats its name and id. */
 static void find_socket_owner(unsigned long inode, char *name, size_t size)
 {
 	char want[64], path[600], to[64];
@@ -359,7 +359,7 @@ static void find_socket_owner(unsigned long inode, char *name, size_t size)
 		closedir(proc);
 }
 
-/* Finds the socket at @port: its inode, or 0, and its address. */
+/* Finds the UDP socket at @port. Returns its inode, or 0, and sets *@address to its address. */
 static unsigned long find_udp_socket(unsigned int port, struct in_addr *address)
 {
 	FILE *f = fopen("/proc/self/net/udp", "re");

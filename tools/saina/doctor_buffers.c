@@ -2,9 +2,10 @@
 /*
  * saina doctor: checks whether a worker's socket can hold all results in flight.
  *
- * libsaina sends batches, GSO datagrams of up to 64 KiB, and has at most one less in flight than
- * its result socket holds, because results may come twice. The tc hook delivers a batch of results
- * as one buffer; a port with XDP delivers each result in a page of its own, unless GRO merges them.
+ * libsaina sends batches, GSO datagrams of up to 64 KiB. It has at most one batch less in flight
+ * than its result socket can hold, because results may come twice. The tc hook delivers a batch of
+ * results as one buffer; a port with XDP delivers each result in a page of its own, unless GRO
+ * merges them.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -46,7 +47,7 @@ unsigned long doc_buffers_need(const struct saina_job_attrs *job, bool xdp)
 	return xdp && frames > bytes ? frames : bytes;
 }
 
-/* Does a port have XDP?  If none is known: will hook auto be XDP? */
+/* Does a port have XDP?  If no port is known: will hook auto be XDP? */
 static bool has_xdp_port(const struct doc_state *s)
 {
 	const struct saina_port_attrs *p = s->ports.v;

@@ -17,15 +17,15 @@ enum doc_verdict {
 
 /**
  * doc_report() - print the result of one check
- * @check: short name of the check, the same for every result
+ * @check: short name of the check, which all of its results have
  * @fix: what to do, one sentence or command; NULL: nothing
  * @fmt: what was found
  */
 void doc_report(enum doc_verdict v, const char *check, const char *fix, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 /*
- * The same of one of many ports or workers, @subject, of which "{}" is the place in @fix.  Results
- * that differ in the subject only become one, and are printed by doc_report_group().
+ * The same for one of many ports or workers, @subject, which replaces "{}" in @fix. Results that
+ * differ only in the subject are joined; doc_report_group() prints them.
  */
 void doc_report_of(enum doc_verdict v, const char *check, const char *subject, const char *fix,
 		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
@@ -50,18 +50,18 @@ void doc_read_driver(const struct link *l, struct doc_driver *d);
 /* Reads an offload setting by a legacy ethtool command: 1, 0, or a negative errno. */
 int doc_read_offload(const char *ifname, unsigned int cmd);
 
-/* Counts the handler threads of the ovs-vswitchd that uses that database; -1: no such process. */
+/* Counts the handler threads of the ovs-vswitchd that uses this database; -1: no such process. */
 int doc_ovs_handlers(const char *socket, int *pid);
 
 /* State of the running system, for the checks of host and bridge. */
 struct doc_state {
 	const struct tool *t;
 	struct saina_ctl *ctl;		/* NULL: no control plane */
-	bool may_load;			/* may load BPF programs, so that one can be tried */
+	bool may_load;			/* this process may load BPF programs */
 	bool ctl_ok;			/* the lists below are valid */
 	struct rpc_list jobs, workers, ports;
 	const char *config;		/* file that was read, NULL = none */
-	bool bridge_chosen, ovsdb_chosen; /* on the command line: not the agent's */
+	bool bridge_chosen, ovsdb_chosen; /* given on the command line: not replaced by the agent's */
 	bool userspace;			/* Open vSwitch's userspace datapath, where hook auto is XDP */
 	char bridge[IFNAMSIZ];
 	char ovsdb[108];

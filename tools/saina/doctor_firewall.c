@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: checks firewalls. A worker sends a multicast result to itself. On the host the
- * rules are read instead, because messages of the host to itself do not pass the bridge.
+ * saina doctor: checks firewalls. A worker sends a multicast message to itself, as results arrive.
+ * On the host the rules are read, because messages of the host to itself do not pass the bridge.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,7 +30,7 @@ static bool run_command(const char *command, char *text, size_t size)
 	return !doc_run(command, text, size) && text[0];
 }
 
-/* @rule is JSON: a rule that drops or rejects has that key. */
+/* Does @rule, as JSON, name @port and drop or reject?  Such a rule has a key of that name. */
 static bool rule_drops(const char *rule, const char *port)
 {
 	return strstr(rule, port) && (strstr(rule, "\"drop\"") || strstr(rule, "\"reject\""));
@@ -124,7 +124,7 @@ void doc_firewall_host(void)
 	}
 }
 
-/* Opens a socket for results of the last job id, which is unlikely to exist, on @l. */
+/* Opens a socket on @l for results of the job with the largest id, which is unlikely to exist. */
 static int open_listener(const struct link *l, struct sockaddr_in *group)
 {
 	struct ip_mreqn m = { .imr_multiaddr = group->sin_addr, .imr_ifindex = l->ifindex };
@@ -139,9 +139,7 @@ static int open_listener(const struct link *l, struct sockaddr_in *group)
 	return fd;
 }
 
-/*
- * Sends a message that loops back to @l as results arrive, with TTL 0: it does not leave the host.
- */
+/* Sends a message that loops back to @l. Its TTL is 0, so it does not leave the host. */
 static int send_to_self(const struct link *l, const struct sockaddr_in *group)
 {
 	struct ip_mreqn m = { .imr_ifindex = l->ifindex };

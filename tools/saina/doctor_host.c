@@ -67,7 +67,7 @@ static bool check_privileges(void)
 	return net && bpf;
 }
 
-/* Tries to load a program that passes every frame. */
+/* Tries to load an XDP program that passes every frame. */
 static void check_bpf(bool allowed)
 {
 	const struct bpf_insn insns[] = {
@@ -152,8 +152,8 @@ static void check_jobs(const struct doc_state *s)
 				   "job %s does not run: %s", job[i].name, job[i].text);
 		else if (SAINA_HAS(&job[i], SAINA_A_JOB_TROUBLE))
 			/*
-			 * a worker whose gradients do not arrive stops the job; one with bad
-			 * numbers does not
+			 * a live worker whose gradients do not arrive stops the job; other
+			 * troubles, such as numbers that are not finite, do not
 			 */
 			doc_report(strstr(job[i].trouble, " is alive") ? DOC_FAIL : DOC_WARN, "job",
 				   "on the worker's side: run saina doctor worker, and read the worker's own log",

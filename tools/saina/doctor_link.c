@@ -16,7 +16,7 @@
 #include "net/request.h"
 #include "doctor_check.h"
 
-/* <linux/netdev.h> is new in 6.3; the headers of the build may be older */
+/* From <linux/netdev.h>, which is new in 6.3: the kernel headers of the build may be older. */
 #define NETDEV_FAMILY			"netdev"
 #define NETDEV_CMD_DEV_GET		1
 #define NETDEV_A_DEV_IFINDEX		1

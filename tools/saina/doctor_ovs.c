@@ -7,7 +7,7 @@
 
 #include "doctor_check.h"
 
-/* Does the command line of @pid name database @path, or none while @path is the default? */
+/* Does the command line of @pid name the database @path, or none if @path is the default? */
 static bool serves_database(int pid, const char *path)
 {
 	char file[64], cmd[4096];
@@ -72,7 +72,7 @@ int doc_ovs_handlers(const char *path, int *pid)
 		if (p <= 0 || !doc_read_line(file, comm, sizeof(comm)) || strcmp(comm, "ovs-vswitchd") ||
 		    !serves_database(p, path))
 			continue;
-		/* its monitor process has the same name, but no threads */
+		/* the process that monitors it has the same name, but no handler threads */
 		n = count_handlers(p);
 		if (n >= best) {
 			best = n;

@@ -11,7 +11,7 @@
 
 #define TEXT_LEN 512
 
-/* A result about some ports or workers: @subjects, @first of them. */
+/* A result about some ports or workers: all of them, and the first. */
 struct group {
 	enum doc_verdict verdict;
 	char check[32], found[TEXT_LEN], fix[TEXT_LEN], first[128], *subjects;
@@ -89,7 +89,7 @@ void doc_report_of(enum doc_verdict v, const char *check, const char *subject, c
 	snprintf(g->first, sizeof(g->first), "%s", subject);
 }
 
-/* The remedy, of the first subject; the others need the same. */
+/* Formats the fix for the first subject; the others need the same. */
 static void format_fix(const struct group *g, char *text, size_t size)
 {
 	const char *from = g->fix, *at;

@@ -60,7 +60,7 @@ static int route_get(__be32 to, struct route *r)
 	return net_request(NETLINK_ROUTE, nlh, route_cb, r);
 }
 
-/* Finds the interface towards @to; without @to, the first one that is up and has an address. */
+/* Finds the interface towards @to; if @to is 0, the first one that is up and has an address. */
 static const struct link *find_interface(__be32 to, const struct links *links)
 {
 	char text[INET_ADDRSTRLEN];
@@ -189,7 +189,7 @@ static void check_multicast(const struct link *l)
 	close(fd);
 }
 
-/* Reports why nobody answers. ICMP "prohibited" reaches a connected socket as EHOSTUNREACH. */
+/* Reports why there is no answer. A connected socket gets EHOSTUNREACH for ICMP "prohibited". */
 static void report_no_answer(int err, const char *address, const struct link *l)
 {
 	switch (err) {
@@ -208,10 +208,7 @@ static void report_no_answer(int err, const char *address, const struct link *l)
 			   "a firewall here blocks messages to %s, UDP port %d", address, SAINA_PORT_CTRL);
 		return;
 	}
-	/*
-	 * The userspace datapath of OVS forwards frames without the checksum that was left to the
-	 * NIC.
-	 */
+	/* OVS's userspace datapath forwards frames without a checksum that was left to the NIC. */
 	doc_report(DOC_FAIL, "aggregator",
 		   doc_read_offload(l->name, ETHTOOL_GTXCSUM) > 0 ?
 			doc_fix("on the host of the bridge, check that sainad runs, has this address, and that no firewall blocks UDP port %d (run saina doctor there); if the bridge is OVS's userspace datapath: ethtool -K %s tx off",
@@ -221,7 +218,7 @@ static void report_no_answer(int err, const char *address, const struct link *l)
 		   err ? strerror(err) : "timed out; a firewall may drop the messages");
 }
 
-/* A firewall here may let joins out, but not gradients. @fd is connected to the other port. */
+/* A firewall here may let joins out, but not gradients. @fd is connected to the control port. */
 static void check_data_port(int fd, struct sockaddr_in *sin, const char *address,
 			    const struct saina_hdr *h)
 {
@@ -234,9 +231,7 @@ static void check_data_port(int fd, struct sockaddr_in *sin, const char *address
 		doc_report(DOC_OK, "aggregator", NULL, "sainad at %s answers", address);
 }
 
-/*
- * Sends a heartbeat of an unknown worker: any answer, a refusal too, shows that the agent is there.
- */
+/* Sends a heartbeat of an unknown worker: any answer, also a refusal, shows that the agent runs. */
 static void check_agent(__be32 to, const struct link *l)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(SAINA_PORT_CTRL),

@@ -5,7 +5,7 @@
 #include "grouping.h"
 
 #define STEPS_MIN		20	/* steps needed for a measurement */
-#define STRAGGLER_RATIO		1.5	/* times the median: a straggler */
+#define STRAGGLER_RATIO		1.5	/* a straggler takes this many times the median */
 #define STRAGGLER_RATIO_MERGE	1.3	/* ... when merging groups is considered */
 #define MERGE_LOSS		1.15	/* groups are merged when the predicted slowdown is below */
 
@@ -40,7 +40,7 @@ bool grouping_measure(struct grouping *g, double interval_us, const double *step
 	return true;
 }
 
-/* Sorts by step time, slowest first, dead workers last. */
+/* Sorts the workers by step time into @by, slowest first, dead ones last. */
 static void sort_by_step_time(const struct grouping *g, unsigned int *by)
 {
 	for (unsigned int n = 0; n < g->workers; n++) {
@@ -70,9 +70,9 @@ static void assign_groups(struct grouping *g, const unsigned int *by)
 }
 
 /*
- * Counts stragglers, slowest first: their step time is @ratio times the median, and further from it
- * than the others are from each other. The second condition is for hosts with fewer processors than
- * workers, where whoever is scheduled last is late in every step.
+ * Counts the stragglers, the first of @by: their step time is above @ratio times the median, and
+ * further from it than the others' are from each other. The second condition is for hosts with
+ * fewer processors than workers, where the worker that is scheduled last is late in every step.
  */
 static unsigned int count_stragglers(const struct grouping *g, const unsigned int *by, unsigned int live,
 				     double ratio)

@@ -3,9 +3,9 @@
  * Progressive grouping: chooses the number of groups and the group of each worker by step times.
  * Pure: no clock, no socket.
  *
- * After Basu et al.: as few groups as keep the loss small, stragglers together. With g groups, m of
- * which have a worker that takes 1 + d times as long as others, training takes 1 / (1 - m (d / (1 +
- * d)) / g) times as long as without stragglers.
+ * After Basu et al.: as few groups as keep the slowdown small, with the stragglers together. With g
+ * groups, m of which have a worker that takes 1 + d times as long as others, training takes
+ * 1 / (1 - m (d / (1 + d)) / g) times as long as without stragglers.
  */
 #ifndef SAINA_GROUPING_H
 #define SAINA_GROUPING_H
@@ -51,8 +51,8 @@ bool grouping_measure(struct grouping *g, double interval_us, const double *step
  * grouping_choose() - choose the groups
  * @g: present groups; out: @groups and @group as they should be
  * @slowdown: out: predicted for these
- * @stragglers: out: mask of workers whose step time is 1.5 times the median, and further from it
- *	than the others are from each other
+ * @stragglers: out: mask of workers whose step time is above 1.5 times the median, and further from
+ *	it than the others' are from each other
  *
  * Chooses the fewest of 1, 2, 4, .. groups with a predicted slowdown of at most GROUPING_LOSS.
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina limits - how many jobs, and how much memory they may take.
+ * saina limits - limits on the number of jobs, and on the memory that they take.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static int limits_show(const struct tool *t, struct args *a)
 
 	if (ret)
 		return ret;
-	/* the kernel counts jobs that have no data path, too */
+	/* asks the kernel, if it has the jobs: it also counts jobs without a data path */
 	ctl = connect_owner(t);
 	if (!ctl)
 		return EXIT_FAILURE;

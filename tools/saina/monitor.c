@@ -56,8 +56,8 @@ static int read_pending(struct saina_ctl *ctl, int (*fn)(const struct nlmsghdr *
 }
 
 /*
- * Checks once a second whether the agent has started, and whether the module is gone, of which
- * netlink sockets get no notice.
+ * Checks once a second whether the agent has started, and whether the module was unloaded, which
+ * netlink sockets do not report. Returns 0, or -ENODEV if it was.
  */
 static int check_peers(struct monitor *m)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * saina monitor arrivals - prints, at the end of each round, how late the gradients were that came
- * since the previous line. It dumps the job's workers after each ROUND event, so the data path pays
- * nothing while nobody monitors.
+ * since the previous line. It dumps the job's workers after each ROUND event, so the data path has
+ * no extra work.
  *
  * Work is bounded: all ROUND events that are pending after a dump become one sample, of the newest
  * round, which says how many rounds were skipped.
@@ -17,7 +17,7 @@
 #include "signals.h"
 #include "tool.h"
 
-#define EVENTS_MAX 4096 /* events read before a sample: as many as a dump keeps */
+#define EVENTS_MAX 4096 /* events read before a sample; a dump queues at most as many */
 
 /*
  * @heard: there was a ROUND event, so @next is valid

@@ -58,7 +58,7 @@ static void print_controller(const struct saina_event_attrs *ev)
 	out_uint("k_set", ev->a ? ": k stays %" PRIu64 : ": k stays k0", ev->a);
 }
 
-/* How a number of an event is printed; without @key it is not. */
+/* How a number of an event is printed; if @key is NULL, it is not. */
 struct number {
 	const char *key, *format;
 };

@@ -9,7 +9,7 @@
 #include "tool.h"
 
 const char *const job_state_words[] = { "forming", "running", "stopped", NULL };	/* from 1 */
-/* states that can be set; absent means that there is no worker */
+/* the states that can be set: not "absent", which means that there is no worker */
 const char *const worker_state_words[] = { "alive", "slow", "dead", "left", NULL };	/* from 1 */
 
 const char *job_state_name(unsigned int state)

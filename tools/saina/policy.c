@@ -50,7 +50,7 @@ void policy_next_print(const struct saina_job_attrs *job, const char *format, co
 	out_close();
 }
 
-/* "k,worker-dead" */
+/* Parses a list of events, such as "k,worker-dead". */
 static int parse_on(const struct args *a, const char *word, __u32 *on)
 {
 	for (size_t len; *word; word += len + (word[len] == ',')) {

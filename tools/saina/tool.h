@@ -16,19 +16,19 @@
 /* The command line options. */
 struct tool {
 	enum out_mode	mode;
-	const char	*socket;	/* -s, NULL = find out */
+	const char	*socket;	/* -s; NULL: saina_ctl_open() chooses */
 	bool		show_tokens;
 };
 
 struct tool_cmd {
 	const char *name;
 	int (*fn)(const struct tool *t, struct args *a);
-	const char *help;	/* arguments, for the help; NULL = not listed */
+	const char *help;	/* its arguments, for the help; NULL: an alias that is not listed */
 };
 
 /*
- * cmd.c: runs the command that the next word names (without a word, the first one), or prints the help of
- * @object. Returns the exit status.
+ * cmd.c: runs the command that the next word names (without a word, the first one), or prints the
+ * help of @object. Returns the exit status.
  */
 int tool_dispatch(const struct tool *t, struct args *a, const char *object,
 		  const struct tool_cmd *cmds, size_t n);
@@ -53,19 +53,19 @@ int tool_doctor(const struct tool *t, struct args *a);
 
 /* ---- connect.c: whom to talk to; on failure prints why and returns NULL ---- */
 
-/* Whom requests about jobs go to: the agent that serves this host, else the kernel. */
+/* For requests about jobs: the agent that serves this network namespace, else the kernel. */
 struct saina_ctl *connect_open(const struct tool *t);
-/* Who has the jobs, for a subscriber or a controller: it outlives a restart of the agent. */
+/* For subscribers and controllers: the owner of the jobs. saina.ko outlives the agent's restarts. */
 struct saina_ctl *connect_owner(const struct tool *t);
 /* The agent: ports, slots and counters belong to the data path, which is the agent's. */
 struct saina_ctl *connect_agent(const struct tool *t);
-/* The same without printing: on failure NULL and *error. */
+/* As connect_open() and connect_agent(), without printing: on failure NULL and *error. */
 struct saina_ctl *connect_quiet(const struct tool *t, const char **error);
 struct saina_ctl *connect_agent_quiet(const struct tool *t, const char **error);
 /* The agent that serves the kernel's jobs of this network namespace, or NULL. */
 struct saina_ctl *connect_serving_agent(void);
 bool is_kernel(const struct saina_ctl *ctl);
-/* Reads the limits, and what else the control plane says of itself.  Returns 0 or a negative errno. */
+/* Reads the limits, the backend and the bridge of @ctl. Returns 0 or a negative errno. */
 int limits_of(struct saina_ctl *ctl, struct saina_limits_attrs *l);
 
 /* ---- rpc.c: requests and replies ---- */
@@ -86,10 +86,10 @@ int rpc_call_quiet(struct saina_ctl *ctl, int cmd, bool dump,
 		   const struct saina_attr_class *rc, const void *req,
 		   const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg);
 
-/* One request without a reply to @ctl (NULL: fails), which is closed.  Returns the exit status. */
+/* Sends a request that returns no object, and closes @ctl (NULL: fails). Returns the status. */
 int rpc_change(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *c, const void *req);
 
-/* A growing array of the objects in the replies, filled by rpc_list(). */
+/* A growing array of the objects in the replies, filled by rpc_list(), which is as rpc_call(). */
 struct rpc_list {
 	size_t n, room;
 	void *v;
@@ -105,7 +105,10 @@ const char *backend_name(unsigned int plane);
 /* The text form; static storage, valid until the next call. */
 const char *policy_name(const struct saina_policy_attrs *a);
 extern const char *const job_state_words[], *const worker_state_words[];
-/* Parses a job's name or number ("digits", "3") into the name or id of a request. */
+/*
+ * Parse a job's name or number ("digits", "3") into the name or id of a request, and a worker's
+ * number. Return 0 or EXIT_USAGE.
+ */
 int parse_job(const struct args *a, const char *word, __u64 *has, unsigned int attr_id,
 	      unsigned int attr_name, __u16 *id, char *name);
 int parse_worker_id(const struct args *a, const char *word, __u8 *id);

@@ -5,7 +5,7 @@ TOOL_SRC = $(sort $(wildcard tools/saina/*.c))
 $(B)/saina: $(call objs,$(TOOL_SRC)) $(B)/libsainactl.a $(B)/libsainanet.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(call objs,$(TOOL_SRC)) $(B)/libsainanet.a $(CTL_LIBS) -ljansson -lconfig -lncursesw -ltinfo -lm
 
-# What `saina bench' runs: a part of `make bench'.
+# The modules of tools/bench and tools/lab that `saina bench' runs.
 BENCH_HOST := $(addprefix tools/bench/,$(addsuffix .py,host host_lab host_report peer group measure openmpi saina strain) rsh) \
 	      tools/lab/lab.py tools/lab/interrupt.py
 

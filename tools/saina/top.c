@@ -50,7 +50,7 @@ static void draw_line(struct screen *s, int attrs, const char *fmt, ...)
 	attrset(A_NORMAL);
 }
 
-/* The last samples, scaled from 0 to @max (0: the largest sample). */
+/* Formats the last samples, scaled from 0 to @max (0: to the largest sample). */
 static const char *format_sparkline(const struct screen *s, const struct history *h, double max, char *text)
 {
 	static const char *const blocks[] = { "\u2581", "\u2582", "\u2583", "\u2584",
@@ -109,7 +109,7 @@ static double sort_key(enum sort sort, const struct top_worker *w)
 	return sort == BY_LATE ? w->late_ms : sort == BY_MISSED ? w->missed : sort == BY_RATE ? w->rate : 0;
 }
 
-/* The largest first, equal ones by number.  Returns how many there are. */
+/* Sorts the workers, the largest key first, equal ones by number. Returns how many there are. */
 static int sort_workers(enum sort sort, const struct top_job *j, int *order)
 {
 	int n = 0, at;
@@ -164,7 +164,7 @@ static void draw_help(struct screen *s)
 		draw_line(s, A_NORMAL, "%s", lines[i]);
 }
 
-/* Is this the job that was asked for?  Without a number and a name, all are. */
+/* Is this the job of the command line?  Without a job there, all are. */
 static bool is_shown(const struct saina_job_attrs *a, const struct saina_job_attrs *only)
 {
 	if (SAINA_HAS(only, SAINA_A_JOB_ID))
@@ -265,7 +265,7 @@ static void run_screen(const struct tool *t, struct top *top, const struct saina
 				agent = connect_agent_quiet(t, &error);
 			if (!agent)
 				snprintf(top->error, sizeof(top->error), "%s", error);
-			/* the agent is gone: try to reach another one at the next sample */
+			/* the agent is gone: try to connect again at the next sample */
 			if (agent && !top_sample(top, agent)) {
 				saina_ctl_close(agent);
 				agent = NULL;

@@ -9,7 +9,7 @@
 #include "monotonic.h"
 #include "top_data.h"
 
-#define DECAY 0.9 /* weight of a sample when the next one is taken */
+#define DECAY 0.9 /* each new sample multiplies the weight of the older ones by this */
 
 static void add_sample(struct history *h, double v)
 {
@@ -31,7 +31,7 @@ static void job_cb(void *arg, const void *obj)
 		snprintf(top->error, sizeof(top->error), "out of memory");
 		return;
 	}
-	/* another job has that number now: forget the old one */
+	/* another job has this number now: discard the samples of the old one */
 	if (a->generation != j->generation || strcmp(a->name, j->attrs.name)) {
 		struct top_worker *w = j->worker;
 

@@ -14,8 +14,13 @@ struct history {
 };
 
 /**
- * struct top_worker - changes since the previous sample: @missed is the share of gradients not in their sum,
- * @rate gradients in time per second, @last the share of sums that it completed
+ * struct top_worker - a worker, and its changes since the previous sample
+ * @c, @before: counters now, and at the previous sample
+ * @missed: share of its gradients that are not in their sum
+ * @rate: gradients in time per second
+ * @last: share of the job's sums that its gradient completed
+ * @wait: age of the oldest sum that waits for it, seconds
+ * @drops, @resent: dropped packets and results sent again, per second
  */
 struct top_worker {
 	bool there;
