@@ -125,7 +125,7 @@ run_script() {
 	for try in 1 2 3; do
 		run_once "$@"
 		rc=$?
-		# boot-s is the first that the second stage writes.
+		# Tried again only if the second stage has not begun, which writes boot-s.
 		if [ -s "$run/ctl/boot-s" ] || [ $rc = 124 ] || [ $rc = 137 ] || [ $try = 3 ]; then
 			break
 		fi
@@ -213,7 +213,8 @@ judge() {
 scan_log() {
 	local log=$run/kernel.log first
 
-	# dmesg.log has all messages until the guest stopped, the console those after it, too.
+	# dmesg.log has all messages while the guest follows the log; later ones, such as a
+	# panic, are only on the console.
 	cat "$run/ctl/dmesg.log" "$run/console.log" 2>/dev/null | tr -d '\r' >"$log"
 	grep -v '^#' "$here/vm/splat" >"$run/splat"
 	grep -v '^#' "$here/vm/allow" >"$run/allow"
