@@ -18,10 +18,11 @@ need_initramfs() {
 }
 
 build_initramfs() {
-	local dir=$1 rel tree m
+	local dir=$1 rel tree=$cache/initramfs.tree m
 
 	rel=$(cat "$dir/release")
-	tree=$(mktemp -d "$cache/initramfs.XXXXXX")
+	# The caller has the lock, so what an interrupted run left there can go.
+	rm -rf "$tree"
 	mkdir -p "$tree/bin" "$tree/mods"
 	cp /bin/busybox "$tree/bin/busybox"
 	cp "$here/vm/init" "$tree/init"
@@ -31,6 +32,8 @@ build_initramfs() {
 		modprobe -d "$dir/root" -S "$rel" --show-depends "$m" ||
 			die "the $rel kernel has no module $m"
 	done | sed -n 's/^insmod //p' | awk '!seen[$1]++ { print $1 }' >"$tree/list"
+	# die ended only the loop, which is a process of the pipeline.
+	[ "${PIPESTATUS[0]}" = 0 ] || exit "$EX_SETUP"
 	while read -r m; do
 		case $m in
 		*.xz) xz -dc "$m" >"$tree/mods/$(basename "$m" .xz)" ;;
