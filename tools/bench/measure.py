@@ -13,7 +13,7 @@ from strain import Strain, judge, percentile99
 
 MOST_ROUNDS = 2000
 MOST_HANGS = 1			# of a peer in one row; after one more it gets no more turns there
-LATE = 10			# a peer hangs if it takes this many seconds and this many times the expected time
+LATE = 10			# a peer hangs after this many seconds plus this many times the expected time
 VERIFIED_ROUNDS = 2
 WARM_UP = 10			# first all-reduces of libsaina: more than the job's ring has rounds
 ETHERNET_IP_UDP = 14 + 20 + 8
