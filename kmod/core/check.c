@@ -49,7 +49,8 @@ int saina_text_check(const char *text, unsigned int attr, const char *what,
 	for (; *text; text++)
 		if (*text < 0x20 || *text > 0x7e)
 			return saina_refuse(err, -EINVAL, attr,
-					    "%s: has a character that is not printable ASCII", what);
+					    "%s: has a character that is not printable ASCII",
+					    what);
 	return 0;
 }
 

@@ -91,8 +91,8 @@ static int worker_size(struct saina_core *c, struct saina_job *job,
 		return 0;
 	if (!job->elements_auto || job->active)
 		return saina_refuse(err, -EMSGSIZE, SAINA_A_WORKER_ELEMENTS,
-				    "job %s has %llu elements%s; worker %u asks for %llu", job->name,
-				    (unsigned long long)job->elements,
+				    "job %s has %llu elements%s; worker %u asks for %llu",
+				    job->name, (unsigned long long)job->elements,
 				    job->elements_auto ? ", as its first worker said" : "", req->id,
 				    (unsigned long long)elements);
 	ret = saina_job_size(job, elements, SAINA_A_WORKER_ELEMENTS, err);
