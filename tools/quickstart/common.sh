@@ -26,7 +26,7 @@ usage_error() {
 
 number() { # OPTION TEXT LOWEST HIGHEST
 	# shellcheck disable=SC2015
-	[[ $2 =~ ^[0-9]{1,9}$ ]] && ((10#$2 >= $3 && 10#$2 <= $4)) ||
+	[[ $2 =~ ^(0|[1-9][0-9]{0,8})$ ]] && (($2 >= $3 && $2 <= $4)) ||
 		usage_error "$1: \"$2\" is not a whole number from $3 to $4"
 }
 
@@ -140,11 +140,12 @@ show_sums() {
 # printed, unless $live says that it was shown already.  A worker is a background job of this
 # shell; worker_said I prints its lines.
 results() {
-	local i bad=0
+	local i who bad=0
 	ticker_start "$1 run"
 	for ((i = 0; i < workers && bad == 0; i++)); do
-		# This may also return for the agent, which must not end before the workers.
-		wait -n || bad=$?
+		wait -n -p who || bad=$?
+		# The agent must not end before the workers.
+		[ "${who-}" != "$agent" ] || bad=$((bad ? bad : 1))
 	done
 	ticker_stop
 	for ((i = 0; i < workers && ! ${#live}; i++)); do
