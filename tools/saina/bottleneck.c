@@ -15,10 +15,10 @@
 
 void bottleneck_add_worker(struct bottleneck *s, const struct saina_worker_attrs *worker)
 {
-	if (worker->id < SAINA_WORKERS_MAX)
-		s->next[worker->id] = worker->round;
-	if (worker->id < SAINA_WORKERS_MAX)
-		s->late_ms[worker->id] = saina_lateness_ms(worker->arrival_us, worker->arrivals, 0, 0);
+	if (worker->id >= SAINA_WORKERS_MAX)
+		return;
+	s->next[worker->id] = worker->round;
+	s->late_ms[worker->id] = saina_lateness_ms(worker->arrival_us, worker->arrivals, 0, 0);
 }
 
 void bottleneck_add_slot(struct bottleneck *s, const struct saina_slot_attrs *slot)

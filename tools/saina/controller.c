@@ -45,6 +45,19 @@ static int check_options(const struct controller *c, const struct saina_job_attr
 	return EXIT_FAILURE;
 }
 
+/* Workers are kept by their numbers: each number is in range, and there only once. */
+static bool workers_are_valid(const struct saina_worker_attrs *w, size_t n)
+{
+	__u64 seen = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (w[i].id >= SAINA_WORKERS_MAX || seen >> w[i].id & 1)
+			return false;
+		seen |= 1ull << w[i].id;
+	}
+	return true;
+}
+
 /* Reads the job once and lets the policy's controller act. Returns the exit status, 0 to go on. */
 static int poll_job(struct controller *c, const struct saina_job_attrs *which)
 {
@@ -57,6 +70,10 @@ static int poll_job(struct controller *c, const struct saina_job_attrs *which)
 	SAINA_SET(&of, SAINA_A_WORKER_JOB_ID);
 	ret = rpc_list(from, SAINA_CMD_JOB_GET, false, &saina_job_class, which, &saina_job_class, &jobs) ?:
 	      rpc_list(from, SAINA_CMD_WORKER_GET, true, &saina_worker_class, &of, &saina_worker_class, &workers);
+	if (!ret && !workers_are_valid(workers.v, workers.n)) {
+		fprintf(stderr, "saina: the control plane lists a worker twice, or one that cannot be\n");
+		ret = EXIT_FAILURE;
+	}
 	if (!ret && jobs.n)
 		ret = run_policy(c, jobs.v, workers.v, workers.n);
 	rpc_list_free(&workers);
