@@ -184,9 +184,9 @@ check "the last worker left: there is no interface for results" slowwait 10 no_f
 
 # 10. The agent ends and leaves nothing
 nothing_left() { # at port p0, and of interfaces and pins
-	in_switch tc filter show dev p0 ingress
-	ip -n "saina-$LAB-sw" -o link show type ifb
-	find "/run/saina-lab/$LAB/bpf" -mindepth 1 ! -name "*.debug"
+	in_switch tc filter show dev p0 ingress || echo "tc failed"
+	ip -n "saina-$LAB-sw" -o link show type ifb || echo "ip failed"
+	find "/run/saina-lab/$LAB/bpf" -mindepth 1 ! -name "*.debug" || echo "find failed"
 }
 
 in_switch tc qdisc del dev p2 clsact 2>/dev/null
