@@ -59,7 +59,8 @@ make_work() {
 }
 
 # Between hold_signals and take_signals a signal is held back, so that undo_all() knows of what is
-# made there.  It is not ignored, because children would inherit that.
+# made there.  It is not ignored, because children would inherit that: commands that must be
+# finished are started by setsid, as Ctrl-C does not reach other sessions.
 hold_signals() {
 	interrupted=''
 	trap interrupted=yes INT TERM HUP
