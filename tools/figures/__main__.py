@@ -42,7 +42,7 @@ def arguments(argv) -> argparse.Namespace:
         "network namespaces on this machine, and prints them beside the published and simulated values.  See Documentation/figures.rst.",
         epilog="Finished runs are kept in build/figures; the same command makes only the missing ones.  "
         "Exit status: 0; 1: could not begin; 2: usage; 3: runs failed, the report names them, or fashion was left out; 130: interrupted.")
-    p.add_argument("--quick", action="store_true", help="few and short runs, about 5 minutes (without --quick: about six hours)")
+    p.add_argument("--quick", action="store_true", help="few and short runs, about 5 minutes (without --quick: six to seven hours)")
     p.add_argument("--only", type=listed(one_of(*NAMES)), metavar="LIST",
                    help=f"figures to make, of {', '.join(NAMES)} (all; fashion only if PyTorch and Fashion-MNIST are installed)")
     p.add_argument("--workers", type=listed(whole(2, 1000)), default=[], metavar="LIST",
