@@ -5,8 +5,10 @@ userland/bench/allreduce/serve.h describes."""
 import os
 import selectors
 import socket
+import struct
 import subprocess
 import time
+from contextlib import suppress
 
 from lab import BUILD, BenchError, Lab
 
@@ -24,9 +26,11 @@ class Group:
 
     folder: where the group makes a folder of its own, for its socket and its log
     hello: what the rank that reported last has said of itself, by key
+    warm: it has done timed all-reduces
     """
 
     name = ""
+    warm = False
 
     def __init__(self, lab: Lab, folder: str):
         self.lab = lab
@@ -92,6 +96,17 @@ class Group:
                 raise BenchError(f"{self.name}: a process closed its connection at once: {self.log_tail()}")
             self.connections[int(words[1])] = connection
             self.hello = dict(w.split("=", 1) for w in words[2:])
+
+    def bind(self, bound: bool) -> None:
+        """Lets all threads of a rank run on one processor, the rank's number modulo that of processors; bound = False: on all."""
+        processors = sorted(os.sched_getaffinity(0))
+        for rank, c in enumerate(self.connections):
+            pid, *_ = struct.unpack("3i", c.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+            chosen = [processors[rank % len(processors)]] if bound else processors
+            # a thread, or the process, may have ended: command() says so
+            with suppress(FileNotFoundError, ProcessLookupError):
+                for thread in os.listdir(f"/proc/{pid}/task"):
+                    os.sched_setaffinity(int(thread), chosen)
 
     def command(self, text: str, timeout: float | None = None) -> list[list[int]]:
         """Sends a command to all ranks at once.  Returns the numbers that each rank answered, in order of the ranks.

@@ -6,6 +6,8 @@ import statistics
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
+from itertools import product
+from typing import NamedTuple
 
 from group import Group, Hung
 from lab import BenchError
@@ -20,9 +22,19 @@ ETHERNET_IP_UDP = 14 + 20 + 8
 BOTH = (False, True)
 
 
+class Setting(NamedTuple):
+    """gro: GRO at the workers' ends of the links.  bound: each worker has one processor, by its number; else all have all."""
+
+    gro: bool
+    bound: bool
+
+    def __str__(self) -> str:
+        return f"GRO {'on' if self.gro else 'off'}, {'bound' if self.bound else 'free'}"
+
+
 @dataclass
 class Taken:
-    """What was measured of a contender with one setting of GRO."""
+    """What was measured of a contender with one setting."""
 
     round_ns: int = 0			# expected, then the median so far
     samples: list[int] = field(default_factory=list)
@@ -37,8 +49,8 @@ class Taken:
 class Series:
     """One contender with one algorithm, and what was measured of it in a row.
 
-    gro: settings at the workers' ends.  With more than one each turn is divided among them, and
-        the fastest counts."""
+    gro, bound: of its settings, which are all combinations.  Each turn is divided among them, and the
+        fastest counts."""
 
     name: str
     group: Group
@@ -46,9 +58,11 @@ class Series:
     beside: bool = False		# a peer, through ports with SAINA's program
     strain: Strain | None = None	# around each of its turns
     gro: tuple[bool, ...] = (True,)
-    taken: dict[bool, Taken] = field(default_factory=dict)
+    bound: tuple[bool, ...] = (False,)
+    taken: dict[Setting, Taken] = field(default_factory=dict)
     round_ns: int = 0			# of a verified round
-    cold_ns: int = 0			# median of the first WARM_UP all-reduces of libsaina
+    first_ns: int = 0			# the first all-reduce of a new job of libsaina, 0 if the job is not new
+    cold_ns: int = 0			# median of the first WARM_UP all-reduces of libsaina, without the very first
     verified: int = 0			# sums compared with the exact one, of all ranks
     hangs: int = 0
 
@@ -63,9 +77,13 @@ class Series:
     def crosses(self) -> bool:
         return not getattr(self.group, "reference", False)
 
-    def medians(self) -> dict[bool, float]:
-        """Median nanoseconds of an all-reduce by setting of GRO, the fastest first."""
-        found = {gro: statistics.median(t.samples) for gro, t in self.taken.items() if t.samples}
+    @property
+    def settings(self) -> list[Setting]:
+        return [Setting(*s) for s in product(self.gro, self.bound)]
+
+    def medians(self) -> dict[Setting, float]:
+        """Median nanoseconds of an all-reduce by setting, the fastest first."""
+        found = {setting: statistics.median(t.samples) for setting, t in self.taken.items() if t.samples}
         return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
@@ -114,15 +132,21 @@ class Cell:
         taken = deepcopy(s.taken)
         try:
             s.group.lab.set_gro(s.gro[0])
+            s.group.bind(s.bound[0])
             s.group.command(f"prepare {s.algorithm} {self.row.size}")
             with s.strain or nullcontext():
                 if not s.verified:
                     if s.ours:
-                        s.cold_ns = int(statistics.median(durations(s.group.command(f"time {WARM_UP}"))))
+                        stamps = s.group.command(f"time {WARM_UP + 1}")
+                        if not s.group.warm:
+                            s.first_ns = max(of[1] for of in stamps) - max(of[0] for of in stamps)
+                        s.group.warm = True
+                        s.cold_ns = int(statistics.median(durations(stamps)))
                     self.verify(s)
-                for gro in s.gro:
-                    s.group.lab.set_gro(gro)
-                    self.turn(s, taken.setdefault(gro, Taken(s.round_ns)), seconds / len(s.gro))
+                for setting in s.settings:
+                    s.group.lab.set_gro(setting.gro)
+                    s.group.bind(setting.bound)
+                    self.turn(s, taken.setdefault(setting, Taken(s.round_ns)), seconds / len(s.settings))
             s.group.command("rest")
             s.taken = taken
         except Hung:
@@ -179,8 +203,8 @@ class Cell:
 
     def result(self, s: Series) -> dict:
         medians = s.medians()
-        gro, median = next(iter(medians.items()))
-        t = s.taken[gro]
+        setting, median = next(iter(medians.items()))
+        t = s.taken[setting]
         samples = sorted(t.samples)
         quartiles = statistics.quantiles(samples, n=4, method="inclusive") if len(samples) > 1 else samples * 3
         size = self.row.size
@@ -191,6 +215,8 @@ class Cell:
             "min_ns": samples[0],
             "max_ns": samples[-1],
             "p99_ns": int(percentile99(samples)),
+            "first_ns": s.first_ns,
+            "first_to_median": s.first_ns / median if s.first_ns else None,
             "cold_median_ns": s.cold_ns,
             "sent": t.sent,
             "resent": t.resent,
@@ -199,8 +225,9 @@ class Cell:
             "spread": (quartiles[2] - quartiles[0]) / 2 / median,
             "cpu_s_per_gb": t.cpu / (t.rounds * size / 1e9),
             "port_bytes_per_byte": t.port_bytes / (t.rounds * size * self.place.workers),
-            "gro": gro,
-            "gbps_by_gro": {"on" if g else "off": size * 8 / m for g, m in medians.items()},
+            "gro": setting.gro,
+            "bound": setting.bound,
+            "gbps_by_setting": {str(which): size * 8 / m for which, m in medians.items()},
             "verified": s.verified == VERIFIED_ROUNDS * (size // 4) * self.place.workers,
             "verified_sums": s.verified,
             "hangs": s.hangs,
@@ -256,8 +283,10 @@ def summarize(cell: Cell, results: dict, hello: dict, strain: Strain | None, abs
         "cpu_to_best_peer": ratio(cpu["libsaina"], cpu.get(best)),
         "cpu_to_gloo_ring": ratio(cpu["libsaina"], cpu.get("Gloo ring")),
         "reference_to_best_peer": ratio(reference, gbps.get(best)),
+        "reference_cpu_to_best_peer": ratio(cpu.get("libsaina, by reference"), cpu.get(best)),
         "bound_gbps": bound,
         "to_bound": ratio(ours, bound),
+        "first_to_median": results.get("libsaina, by reference", {}).get("first_to_median"),
         "best_peer_beside": best_beside,
         "to_best_peer_beside": ratio(ours, gbps.get(best_beside)),
     }

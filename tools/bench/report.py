@@ -9,10 +9,10 @@ from lab import run
 from plan import size_text
 
 PEERS = ("Gloo ring", "Gloo halving", "MPI default", "MPI ring")
-HEAD = (f"{'':>15}{'':>9} | {'libsaina':^31} | {'Gloo':^15} {'Open MPI':^15} | {'beside':>7} | "
-        f"{'libsaina to':^21} | {'by reference':^13} | {'CPU s per GB':^27}\n"
-        f"{'link':>15}{'size':>9} | {'Gb/s':>6}{'spread':>8}{'advised':>8}{'GRO off':>9} | {'ring':>6}  {'halv.':>6}  {'deflt':>6}  {'ring':>6}  | "
-        f"{'best':>6}  | {'best':>6} {'beside':>7} {'bound':>6} | {'Gb/s':>6} {'best':>6} | {'ours':>6} {'Gloo r':>6} {'best':>6} {'by ref':>6}")
+HEAD = (f"{'':>15}{'':>9} | {'libsaina':^34} | {'Gloo':^17} {'Open MPI':^17} | {'beside':>8} | "
+        f"{'libsaina to':^21} | {'by reference':^14} | {'CPU s per GB':^27}\n"
+        f"{'link':>15}{'size':>9} | {'Gb/s':>6} {'spread':>8}{'advised':>8} {'GRO off':>9}  | {'ring':>6}   {'halv.':>6}   {'deflt':>6}   {'ring':>6}   | "
+        f"{'best':>6}   | {'best':>6} {'beside':>7} {'bound':>6} | {'Gb/s':>6}  {'best':>6} | {'ours':>6} {'Gloo r':>6} {'best':>6} {'by ref':>6}")
 
 
 def number(x, width: int = 6) -> str:
@@ -31,13 +31,16 @@ def table_line(row: dict) -> str:
     def of(name, key="goodput_gbps"):
         return s[name][key] if name in s else None
 
-    def peer(name):
-        return number(of(name)) + ("*" if of(name, "gro") else " ")
+    def ours(name, width=6):
+        return number(of(name), width) + ("^" if of(name, "bound") else " ")
 
-    return (f"{row['link']:>15}{size_text(row['bytes']):>9} | {number(of('libsaina'))}{of('libsaina', 'spread'):>7.0%} "
-            f"{number(of('libsaina, advised'), 7)} {number(of('libsaina, GRO off'), 8)}  | " + " ".join(map(peer, PEERS)) +
+    def peer(name):
+        return number(of(name)) + ("*" if of(name, "gro") else " ") + ("^" if of(name, "bound") else " ")
+
+    return (f"{row['link']:>15}{size_text(row['bytes']):>9} | {ours('libsaina')}{of('libsaina', 'spread'):>7.0%} "
+            f"{ours('libsaina, advised', 7)} {ours('libsaina, GRO off', 8)}  | " + " ".join(map(peer, PEERS)) +
             f" | {peer(row['best_peer_beside'])} | {number(row['to_best_peer'])} {number(row['to_best_peer_beside'], 7)} "
-            f"{number(row['to_bound'])} | {number(of('libsaina, by reference'))} {number(row['reference_to_best_peer'])} | "
+            f"{number(row['to_bound'])} | {ours('libsaina, by reference')} {number(row['reference_to_best_peer'])} | "
             f"{number(of('libsaina', 'cpu_s_per_gb'))} {number(of('Gloo ring', 'cpu_s_per_gb'))} "
             f"{number(of(row['best_peer'], 'cpu_s_per_gb'))} {number(of('libsaina, by reference', 'cpu_s_per_gb'))}" +
             "".join(f"  {n} hung" for n, r in s.items() if r.get("hangs")) +
