@@ -70,7 +70,7 @@ def points(quick: bool) -> list[tuple[Setting, float]]:
         of(k8, "residual", "momentum", .08, True), of(k8, "residual", "adam", .0128, True),
         of(k8, "drop", "momentum", .32, True), of(k8, "drop", "adam", .0512, True),
         of("timeout:10ms,kmin=8", "residual", "sgd", .8), of("timeout:10ms,kmin=8", "drop", "momentum", .32),
-        of("ssp:4", "", "momentum", .32), of("asp", "", "sgd", .8), of("grouped:g=4", "", "sgd", .8),
+        of("ssp:4", "", "sgd", .8), of("asp", "", "sgd", .8), of("grouped:g=4", "", "sgd", .8),
         of("sfcd:k0=8,sth=0.4,cth=5", "residual", "sgd", .8),
     ]
 
