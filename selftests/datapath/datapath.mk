@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-DATAPATH_TESTS := defects_test sfcd_parity_test race_test race_window_test race_shm_test shm_ring_test trace_test tc_test ps_test groups_test hostile_test race_ps_test numbers_test tc_handoff_test meta_test
+DATAPATH_TESTS := defects_test sfcd_parity_test race_test race_window_test race_shm_test shm_ring_test touch_test trace_test tc_test ps_test groups_test hostile_test race_ps_test numbers_test tc_handoff_test meta_test
 DATAPATH_TEST_OBJS := $(call objs,$(addprefix selftests/datapath/,harness.c harness_jobs.c harness_packets.c \
 	harness_events.c harness_state.c harness_shm.c)) $(ORACLE_OBJS)
 TRACE_OBJS := $(call objs,$(addprefix selftests/datapath/,sim.c sim_jobs.c sim_policy.c \
@@ -19,6 +19,7 @@ $(B)/selftests/race_shm_test: $(B)/libsaina.a
 $(B)/selftests/race_shm_test: DP_LDLIBS += -lm
 $(B)/selftests/tc_handoff_test: LDFLAGS += -Wl,--wrap=bpf_link_detach
 $(B)/selftests/shm_ring_test: LDFLAGS += -Wl,--wrap=bpf_map_freeze
+$(B)/selftests/touch_test: LDFLAGS += -Wl,--wrap=bpf_map_lookup_elem
 $(B)/selftests/defects_test: $(call objs,$(addprefix selftests/datapath/,defects_sfcd.c defects_serene.c defects_ps.c defects_arrivals.c defects_events.c))
 $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datapath/%.o \
 		$(DATAPATH_TEST_OBJS) $(DP_LIB)
@@ -35,7 +36,7 @@ $(B)/selftests/verifier_test: $(B)/obj/selftests/datapath/verifier_test.o
 
 check-programs: $(B)/selftests/verifier_test $(DATAPATH_TESTS:%=$(B)/selftests/%)
 
-$(foreach t,defects_test sfcd_parity_test race_test race_shm_test race_window_test race_ps_test tc_test groups_test hostile_test tc_handoff_test meta_test,$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
+$(foreach t,defects_test sfcd_parity_test race_test race_shm_test race_window_test race_ps_test tc_test groups_test hostile_test tc_handoff_test meta_test touch_test,$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
 $(call test,verifier_test,quick,unit,400,$(B)/selftests/verifier_test)
 $(call test,verifier_test,full,vm,300,$(B)/selftests/verifier_test)
 $(call test,shm_ring_test,full,unit,400,$(B)/selftests/shm_ring_test)

@@ -7,6 +7,9 @@
 #include "agent/jobs.h"
 #include "core/err.h"
 
+#define TOUCH_NS      (2 * NSEC_PER_MSEC)
+#define TOUCH_ENTRIES 64
+
 static void *jobs_alloc(void *ctx, unsigned long size)
 {
 	return calloc(1, size);
@@ -15,6 +18,21 @@ static void *jobs_alloc(void *ctx, unsigned long size)
 static void jobs_release(void *ctx, void *p)
 {
 	free(p);
+}
+
+/* A part at a time, so that the agent is not away for long. */
+static void touch_ready(struct source *s, uint32_t events)
+{
+	struct agent *a = s->arg;
+	uint64_t end = loop_now() + TOUCH_NS;
+	bool more;
+
+	loop_timer_ack(s);
+	do
+		more = saina_dp_touch(a->dp, TOUCH_ENTRIES);
+	while (more && loop_now() < end);
+	if (!more)
+		loop_timer_set(s, 0, 0);
 }
 
 static int jobs_publish(void *ctx, const struct saina_job *job, int gone,
@@ -36,6 +54,8 @@ static int jobs_publish(void *ctx, const struct saina_job *job, int gone,
 	} else {
 		saina_core_snapshot(job, &conf);
 		ret = saina_dp_job_publish(a->dp, &conf, job->first_round);
+		if (!ret && saina_dp_touch(a->dp, 0))
+			loop_timer_set(&a->jobs->touch, 1, 1);
 	}
 	if (ret)
 		return saina_refuse(err, ret, 0, "job %s: %s", job->name, saina_dp_error(a->dp));
@@ -136,7 +156,12 @@ int jobs_init(struct agent *a, const struct jobs_ops *ops)
 		log_error("%s:%d: limits: %s", a->cfg.file, a->cfg.limits_line, err.text);
 		saina_core_free(a->jobs->core);
 		a->jobs->core = NULL;
+		return ret;
 	}
+	a->jobs->touch = (struct source){ .ready = touch_ready, .arg = a };
+	ret = loop_timer_add(&a->loop, &a->jobs->touch);
+	if (ret)
+		jobs_uninit(a);
 	return ret;
 }
 
@@ -144,6 +169,7 @@ void jobs_uninit(struct agent *a)
 {
 	int i;
 
+	loop_timer_del(&a->loop, &a->jobs->touch);
 	saina_core_free(a->jobs->core);
 	a->jobs->core = NULL;
 	for (i = 0; i < SAINA_JOBS_MAX; i++) {

@@ -136,6 +136,7 @@ struct jobs {
 	const struct jobs_ops *ops;
 	struct saina_core *core;
 	struct job_aux *aux[SAINA_JOBS_MAX];
+	struct source touch;	/* a timer: maps of new jobs are read */
 	bool changed;		/* control_flush() has work */
 	bool unsaved;		/* the state file is out of date */
 };

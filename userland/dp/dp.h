@@ -56,6 +56,11 @@ int saina_dp_global_get(struct saina_dp *dp, struct saina_global *g);
 int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
 			 __u32 first_round);
 int saina_dp_job_remove(struct saina_dp *dp, __u16 job);
+/*
+ * Reads up to @entries entries of the maps of new generations, so that their first rounds do not
+ * wait for memory.  Does not change anything.  Returns whether there are more to read.
+ */
+bool saina_dp_touch(struct saina_dp *dp, unsigned int entries);
 int saina_dp_job_get(struct saina_dp *dp, __u16 job, struct saina_job_conf *conf);
 int saina_dp_job_rt(struct saina_dp *dp, __u16 job, struct saina_job_rt *rt);
 int saina_dp_job_clock(struct saina_dp *dp, __u16 job, struct saina_clock *clock);

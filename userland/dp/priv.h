@@ -76,6 +76,8 @@ struct dp_job {
 	struct saina_job_conf conf;
 	int	maps[DP_JOB_MAPS];	/* -1: none */
 	struct dp_fanout_ifb ifb;
+	int	touched;	/* maps that saina_dp_touch() has read */
+	__u32	touch_next;	/* entry of the next one that it reads next */
 };
 
 enum dp_tc_side { DP_TC_IN, DP_TC_OUT, DP_TC_SIDES };
@@ -128,6 +130,7 @@ struct saina_dp {
  *	prog, xdp, tc	the programs; a port's hooks
  *	port		the ports
  *	fanout, job	where results go; the jobs
+ *	touch		first reading of their maps
  *	shm, group, read, publish, event, delay
  *	attach, open	changes of a port; opening and closing
  */
@@ -219,6 +222,8 @@ void dp_fanout_ifb_remove_strays(struct saina_dp *dp);
 struct dp_job *dp_job_entry(struct saina_dp *dp, __u16 job);	/* NULL: no memory, or bad id */
 struct dp_job *dp_job_find(struct saina_dp *dp, __u16 job);	/* NULL: not published */
 void dp_jobs_free(struct saina_dp *dp);
+/* Reads the memory of a new map once (touch.c). */
+void dp_map_touch(int fd);
 int dp_job_maps_create(struct saina_dp *dp, const struct saina_job_conf *c, int maps[DP_JOB_MAPS]);
 void dp_job_maps_close(int maps[DP_JOB_MAPS]);
 /* Then user space can neither write to it nor map it writable. */

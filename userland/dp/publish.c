@@ -153,6 +153,8 @@ static int job_restart(struct saina_dp *dp, struct dp_job *j, const struct saina
 		goto clear;
 	memcpy(j->maps, maps, sizeof(j->maps));
 	j->live = true;
+	j->touched = 0;
+	j->touch_next = 0;
 	return 0;
 
 clear:

@@ -24,6 +24,7 @@ static int input_create(struct saina_dp *dp, const struct saina_job_conf *c, int
 			BPF_F_INNER_MAP | BPF_F_MMAPABLE);
 	if (fd < 0)
 		return fd;
+	dp_map_touch(fd);
 	err = dp_outer_set(dp, DP_INPUT + size, input_key(c->job, w), c->job, fd);
 	if (!err)
 		return fd;
@@ -92,8 +93,11 @@ static int ring_replace(struct saina_dp *dp, struct dp_job *j, int outer)
 		dp_outer_set(dp, outer, c->job, c->job, old);
 	dp_ring_keep(dp, c->job, false);
 	close(err ? fd : old);
-	if (!err)
+	if (!err) {
 		j->maps[DP_JOB_RING] = fd;
+		j->touched = 0;
+		j->touch_next = 0;
+	}
 	return err;
 }
 

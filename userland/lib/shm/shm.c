@@ -10,6 +10,7 @@
 
 #define AGAIN_NS (1000 * MSEC)
 #define TRIES_MAX 5
+#define TOUCH_MAX (256 << 20)
 
 void saina_shm_init(struct saina_shm *s, const char *path)
 {
@@ -97,6 +98,18 @@ const char *saina_shm_failure(const struct saina_shm *s, const struct saina_job 
 	return s->tries > TRIES_MAX ? s->why : NULL;
 }
 
+/*
+ * Reads each page once: on some virtual machines the first access takes microseconds, for which
+ * the first rounds would wait.
+ */
+static void touch(const void *p, size_t len, size_t page)
+{
+	const volatile uint8_t *byte = p;
+
+	for (size_t at = 0; at < len && at < TOUCH_MAX; at += page)
+		(void)byte[at];
+}
+
 static bool map_arrays(struct saina_shm *s, const struct saina_job *job,
 		       const struct saina_shm_reply *a, const int fd[2])
 {
@@ -123,6 +136,8 @@ static bool map_arrays(struct saina_shm *s, const struct saina_job *job,
 	if (p == MAP_FAILED)
 		return false;
 	s->output = p;
+	touch(s->input, s->input_len, page);
+	touch(s->output, s->output_len, page);
 	s->session = job->session;
 	s->output_id = a->output;
 	s->tries = 0;
