@@ -239,6 +239,22 @@ for gain in 2, .5:
           f"a contender that is {gain:g} times as fast with its workers bound is reported {'bound' if gain == 2 else 'free'}", got)
 
 
+with tempfile.TemporaryDirectory() as where:
+    real = FakeGloo(FakeLab(plan.Place("linux", 1500, 2), False), where)
+    try:
+        real.start()
+        everywhere = [os.sched_getaffinity(p.pid) for p in real.processes]
+        real.bind(True)
+        alone = [os.sched_getaffinity(p.pid) for p in real.processes]
+        real.bind(False)
+        free = [os.sched_getaffinity(p.pid) for p in real.processes]
+    finally:
+        real.stop()
+    mine = sorted(os.sched_getaffinity(0))
+    point(alone == [{mine[rank % len(mine)]} for rank in range(2)], "a bound worker has the processor of its number", alone, mine)
+    point(free == everywhere == [set(mine)] * 2, "a free worker has all processors", free, mine)
+
+
 class HangsWithGro(CannedGroup):
     def command(self, text, timeout=None):
         if text.startswith("time") and self.lab.gro:
