@@ -42,6 +42,8 @@ rare=$controller
 control timed noise 1000000 interval 200
 check "a worker that comes far too late: T is short and three are enough" slowwait 120 \
 	decided ".timeout_ms < $((200 * SLOW)) and .kmin <= 3 and .predicted_count < 3.5"
+matches "control: it warns of workers that finish all gradients" "should give up gradients of rounds that are over" \
+	"$(cat "$WORK/control.timed.err")"
 first=$(head -n 1 "$WORK/control.timed")
 equal "the first decision: its output has the old setting" "500 1" "$(jq -r '"\(.from_ms) \(.from_kmin)"' <<<"$first")"
 check "the first decision: it predicts shorter rounds" jq -e '.predicted_ms < .round_ms / 1.5' <<<"$first"

@@ -88,6 +88,7 @@ static int run_controller(const struct tool *t, const struct saina_job_attrs *na
 	const struct timespec nap = { interval / 1000, interval % 1000 * 1000000 };
 	struct saina_job_attrs which = { 0 }, *job;
 	struct rpc_list jobs;
+	bool deadline;
 	int ret;
 
 	ret = rpc_list(c->ctl, SAINA_CMD_JOB_GET, false, &saina_job_class, named, &saina_job_class, &jobs);
@@ -98,11 +99,14 @@ static int run_controller(const struct tool *t, const struct saina_job_attrs *na
 	SAINA_SET(&which, SAINA_A_JOB_ID);
 	ret = check_options(c, job);
 	c->noise = c->noise ?: job->workers;
+	deadline = job->policy.mode == SAINA_POLICY_TIMEOUT;
 	rpc_list_free(&jobs);
 	ret = ret ?: controller_set(c->ctl, which.id, 0, true);
 	if (ret)
 		return ret;
 	fprintf(stderr, "saina: controlling job %u (Ctrl-C ends it; its last setting stays)\n", which.id);
+	if (deadline)
+		fprintf(stderr, "saina: its workers should give up gradients of rounds that are over (saina_decided(), state.steps()): where they finish them, this rule leaves few gradients in a sum, and models get worse\n");
 	out_stream(t->mode);
 	while (!ret && !stop_requested()) {
 		ret = poll_job(c, &which);
