@@ -84,6 +84,7 @@ check "a controller: the worker that is late in each round is not waited for" sl
 first=$(head -n 1 "$WORK/control")
 equal "a controller: its output has the old and the new k" "4 3" "$(jq -r '"\(.from) \(.k)"' <<<"$first")"
 check "a controller: it predicts shorter rounds" jq -e '.predicted_ms < .round_ms / 2' <<<"$first"
+equal "a controller: only that of a time-out warns of late gradients" "" "$(grep 'give up' "$WORK/control.err")"
 
 # 4. The controller is killed: k stays, an event says so
 kill -KILL $controller
