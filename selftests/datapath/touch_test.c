@@ -120,6 +120,25 @@ static void check_payload(uint32_t generation, uint16_t payload, uint32_t segmen
 	       "touch: %u elements: the same generation is not read again", payload);
 }
 
+/* Another ring takes the place of the first when the memory of a worker is taken away. */
+static void check_ring(void)
+{
+	uint32_t output;
+	int fd[2];
+	bool good;
+
+	good = !saina_dp_shm_grant(dp, JOB, 0, fd, &output);
+	if (good) {
+		close(fd[0]);
+		close(fd[1]);
+		good = !saina_dp_shm_revoke(dp, JOB, 1);
+	}
+	tap_ok(good && saina_dp_touch(dp, 0), "touch: a ring that has been replaced is to be read%s%s",
+	       good ? "" : ": ", good ? "" : saina_dp_error(dp));
+	tap_ok(touch_all() && is_whole("saina_ring1") && !strcmp(seen[0].name, "saina_ring1") && !*seen[1].name,
+	       "touch: each page of it is read, and no other map");
+}
+
 int main(void)
 {
 	const struct saina_dp_opts opts = { 0 };
@@ -139,6 +158,7 @@ int main(void)
 	tap_ok(!saina_dp_touch(dp, 0), "touch: without a job there is nothing to read");
 	check_payload(1, 64, 1000);
 	check_payload(2, 2048, 200);
+	check_ring();
 	saina_dp_close(dp, true);
 	return tap_done();
 }

@@ -224,6 +224,8 @@ struct dp_job *dp_job_find(struct saina_dp *dp, __u16 job);	/* NULL: not publish
 void dp_jobs_free(struct saina_dp *dp);
 /* Reads the memory of a new map once (touch.c). */
 void dp_map_touch(int fd);
+/* Map @first and those that saina_dp_touch() reads after it are new. */
+void dp_touch_again(struct dp_job *j, enum dp_job_map first);
 int dp_job_maps_create(struct saina_dp *dp, const struct saina_job_conf *c, int maps[DP_JOB_MAPS]);
 void dp_job_maps_close(int maps[DP_JOB_MAPS]);
 /* Then user space can neither write to it nor map it writable. */

@@ -153,8 +153,7 @@ static int job_restart(struct saina_dp *dp, struct dp_job *j, const struct saina
 		goto clear;
 	memcpy(j->maps, maps, sizeof(j->maps));
 	j->live = true;
-	j->touched = 0;
-	j->touch_next = 0;
+	dp_touch_again(j, DP_JOB_HOT);
 	return 0;
 
 clear:

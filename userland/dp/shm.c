@@ -95,8 +95,7 @@ static int ring_replace(struct saina_dp *dp, struct dp_job *j, int outer)
 	close(err ? fd : old);
 	if (!err) {
 		j->maps[DP_JOB_RING] = fd;
-		j->touched = 0;
-		j->touch_next = 0;
+		dp_touch_again(j, DP_JOB_RING);
 	}
 	return err;
 }
