@@ -228,7 +228,9 @@ check "torn state file: the log says so" grep -q 'damaged, or of another version
 check "SIGTERM: sainad ends with status 0" stop TERM
 check "SIGTERM: nothing is left behind" nothing_left
 mkdir -m 700 "$WORK/bpf"
-check "bpffs directory: sainad starts where it exists already" start
+check "bpffs directory: sainad starts where it exists already" start --log-level debug
+check "memory of a job: sainad reads it before the first round" slowwait 120 \
+	grep -q 'debug: the memory of all jobs has been read' "$WORK/log"
 check "bpffs directory: sainad ends" stop TERM
 check "bpffs directory: it is left, empty" sh -c "rmdir '$WORK/bpf'"
 check "bpffs directory: nothing else is left" nothing_left

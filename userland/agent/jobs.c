@@ -31,8 +31,10 @@ static void touch_ready(struct source *s, uint32_t events)
 	do
 		more = saina_dp_touch(a->dp, TOUCH_ENTRIES);
 	while (more && loop_now() < end);
-	if (!more)
+	if (!more) {
 		loop_timer_set(s, 0, 0);
+		log_debug("the memory of all jobs has been read: first rounds need not wait for it");
+	}
 }
 
 static int jobs_publish(void *ctx, const struct saina_job *job, int gone,
