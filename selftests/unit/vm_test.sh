@@ -27,4 +27,16 @@ run 121 "a warning" "WARNING: planted"
 run 123 "a breakpoint that memory does not have" "int3: 0000 [#1] PREEMPT SMP" "Code: 00 fb 0f <1f> 44" "$panic"
 run 121 "a breakpoint that memory has" "int3: 0000 [#1] PREEMPT SMP" "Code: 00 fb cc <1f> 44" "$panic"
 run 121 "trouble before such a breakpoint" "WARNING: planted" "int3: 0000 [#1] PREEMPT SMP" "Code: 00 fb 0f <1f> 44" "$panic"
+
+stall() { # BYTE: a processor that comes back to a breakpoint again and again; BYTE: what memory has there
+	stalled=("rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:"
+		"RIP: 0010:asm_exc_int3+0x0/0x40" "Code: 66 90 <0f> 01 ca" "Call Trace:"
+		"RIP: 0010:planted+0x3e/0x120" "Code: 48 ab $1 <1f> 44" "$panic")
+}
+stall 0f
+run 123 "a stall at a breakpoint that memory does not have" "${stalled[@]}"
+stall cc
+run 121 "a stall at a breakpoint that memory has" "${stalled[@]}"
+run 121 "a stall elsewhere" "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:" \
+	"RIP: 0010:planted+0x3e/0x120" "Code: 48 ab 0f <1f> 44" "$panic"
 plan

@@ -231,11 +231,16 @@ scan_log() {
 # stale_breakpoint: is the first trouble a breakpoint (int3) that is not in memory?  While
 # the kernel changes an instruction, a breakpoint is in its place.  qemu before 8.1 may keep
 # its translation of the breakpoint after the kernel has removed it; no real processor does.
-# The line "Code:" shows memory, with <> around the byte behind the breakpoint, cc.
+# The kernel then dies (int3: 0000), or returns to the instruction again and again, so that it
+# reports a stall while in asm_exc_int3.  The line "Code:" of the interrupted code shows memory,
+# with <> around the byte behind the breakpoint, cc.
 stale_breakpoint() {
 	awk '!seen && FNR == NR { first = $0 + 0; seen = 1; next }
 		FNR == NR { next }
 		/int3: 0000 \[#1\]/ && FNR <= first { at = FNR }
+		/detected stalls|soft lockup/ && FNR == first { stall = 1 }
+		stall && /asm_exc_int3/ { trap = 1; next }
+		trap && /RIP: / { at = FNR }
 		at && /Code: .* <[0-9a-f][0-9a-f]>/ { sub(/ <.*/, ""); stale = $NF != "cc"; exit }
 		END { exit !stale }' "$run/trouble" "$run/kernel.log"
 }
