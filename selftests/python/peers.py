@@ -63,15 +63,16 @@ def begin(job, module=None, **how):
 
 def stay_behind(state, ddp, training, form, who=(3,), n=60):
     """@n rounds.  The ranks @who stay in round 4 until the others rest in round 50; the others go on when the ranks @who have
-    the state of one of them.  Returns how many rounds this rank has computed."""
+    the state of one of them.  A rank that is late skips rounds, perhaps round 4, and stays in the next one that it computes.
+    Returns how many rounds this rank has computed."""
     name = f"{OUT}/behind-{os.environ['MASTER_PORT']}-{next(numbers)}-"
     computed = []
 
     def body(i):
         x = loss_of(ddp, i)
-        if RANK in who and i == 4 and not state.fetched:
+        if RANK in who and i >= 4 and not state.fetched:
             until(lambda: os.path.exists(name + "far"))
-        if RANK not in who and i == 50:
+        if RANK not in who and i >= 50:
             with open(name + "far", "w", encoding="ascii"):
                 pass
             until(lambda: all(os.path.exists(name + str(w)) for w in who))
