@@ -47,6 +47,8 @@ equal "bench: all sums were checked, and all figures follow from time and size" 
 	"$(jq -c '.[]|.workers as $n|.rows[]|select(.wrong != 0 or .time_us <= 0 or .rounds < 1 or
 		((.algbw_gbs - .size / .time_us / 1000) | fabs) > 1e-9 or
 		((.busbw_gbs - .algbw_gbs * 2 * ($n - 1) / $n) | fabs) > 1e-9)' "$WORK/report")"
+equal "bench: each row compares bound workers with free ones if there is more than one processor" "" \
+	"$(jq -c --argjson n "$(nproc)" '.[].rows[]|select((.bound_to_free != null) != ($n > 1))' "$WORK/report")"
 peers=$(jq -r '[.[]|(.rows[].by, (.left_out|keys[]))|select(IN("Gloo","MPI"))]|unique|join(" ")' "$WORK/report")
 equal "bench: each peer is in the table or left out with a reason" "Gloo MPI" "$peers"
 matches "bench: says whether it pays" 'pays? here' "$(jq -r '.[].verdict' "$WORK/report")"

@@ -414,6 +414,30 @@ WANT = {
 wrong = [(want, host_report.verdict(rows)) for want, rows in WANT.items() if want not in host_report.verdict(rows)]
 point(not wrong, "host: the sentence says where it pays, how, and where not", wrong)
 
+def host_report_of(gain, bound):
+    """The only row, its line and the last lines of a report in which bound workers are @gain times as fast as free ones."""
+    canned = CannedGroup(1000, 1000)
+    canned.bound_gain = gain
+    cell = cell_of(canned, bound)
+    rows = host_report.rows_of(cell, cell.measure(0.001, 2))
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        host_report.print_rows(rows)
+        host_report.finish({"load": 0, "cpus": 2}, rows, {}, False, False)
+    line, *last = said.getvalue().splitlines()
+    return rows[0], line, "\n".join(last)
+
+
+# gain, Series.bound: the ratio in JSON, the mark behind the time, and what is said of binding
+for gain, bound, of_free, time_text, sentence in (
+        (1.25, measure.BOTH, 1.25, " 0.8^ ", ": 1.2 times as fast as free"), (1.0625, measure.BOTH, 1.0625, " 0.9  ", ""),
+        (.5, measure.BOTH, .5, " 1.0  ", ""), (2, (False,), None, " 1.0  ", "")):
+    row, line, last = host_report_of(gain, bound)
+    point((row["bound_to_free"] is None) == (of_free is None) and abs((row["bound_to_free"] or 0) - (of_free or 0)) < .01 and
+          time_text in line and (sentence in last if sentence else "^" not in last),
+          f"host: that bound workers are {gain:g} times as fast {'is marked and said' if sentence else 'is not marked'}"
+          f"{'' if of_free else ' if it was not measured'}", row, line, last)
+
 # --- make bench-scale: the model ------------------------------------------------------------------------
 
 COSTS = scale.Costs(352, {"xdp": 150, "tc": 200}, {"xdp": 1, "tc": .5, "reference": 1}, {"messages": 1000, "reference": 800})

@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 sys.dont_write_bytecode = True
@@ -23,7 +24,7 @@ import interrupt
 from group import Group
 from host_lab import HostLab, spoken
 from lab import BenchError
-from measure import BOTH, Cell, Series
+from measure import BOTH, Cell, Series, bindings
 from openmpi import OpenMPI
 from saina import Saina
 
@@ -112,7 +113,8 @@ class Bench:
     def start_peer(self, name: str, make) -> list[Series]:
         self.progress(f"{name} starts")
         try:
-            return [Series(name, self.start(make()), report.ALGORITHM.get(name, "-"), gro=(True,) if name in report.OURS else BOTH)]
+            return [Series(name, self.start(make()), report.ALGORITHM.get(name, "-"),
+                           gro=(True,) if name in report.OURS else BOTH, bound=bindings())]
         except BenchError as e:
             self.undo.pop().stop()
             self.left_out[name] = " ".join(spoken(e).split())
@@ -140,8 +142,8 @@ class Bench:
 
     def run(self, folder: str) -> None:
         series = self.start_all(folder)
-        cells = [Cell(self.lab.place, SimpleNamespace(size=size, strain=""), [Series(s.name, s.group, s.algorithm, gro=s.gro) for s in series],
-                      self.progress) for size in self.a.sizes]
+        cells = [Cell(self.lab.place, SimpleNamespace(size=size, strain=""), [replace(s, taken={}) for s in series], self.progress)
+                 for size in self.a.sizes]
         # Sums are checked first, under bsp: the policy of the command line may leave workers out.
         self.set_policy(series, "bsp")
         for cell in cells:
@@ -209,8 +211,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
     p.add_argument("--pretty", action="store_true", help=argparse.SUPPRESS)
     p.add_argument("--workers", metavar="N", default=4, type=checked(int, 2, 64, "a whole number from 2 to 64"), help="workers (4)")
     p.add_argument("--policy", metavar="POLICY", default="bsp", help="of the job while it is timed (bsp)")
-    p.add_argument("--seconds", metavar="S", default=1, type=checked(float, 0.01, 600, "a number from 0.01 to 600"),
-                   help="seconds of all-reduces, for each size and way (1)")
+    p.add_argument("--seconds", metavar="S", default=2, type=checked(float, 0.01, 600, "a number from 0.01 to 600"),
+                   help="seconds of all-reduces, for each size and way (2)")
     p.add_argument("-b", "--minbytes", metavar="SIZE", default=65536, type=size, help="size of the smallest tensor (64K)")
     p.add_argument("-e", "--maxbytes", metavar="SIZE", default=None, type=size, help="size of the largest tensor (16M)")
     p.add_argument("-f", "--stepfactor", metavar="X", default=4, type=checked(float, 1.01, 1e6, "a number from 1.01 to 1e6"),

@@ -7,7 +7,20 @@ OURS = ("messages", "reference")
 ALGORITHM = {"MPI": "default"}
 INSTALL = {"Gloo": "not installed: apt install python3-torch", "MPI": "not installed: apt install python3-mpi4py openmpi-bin"}
 SAME = 1.1		# times as fast; smaller ratios count as equal
-LINE = "{:>12} {:>10} {:>10} {:>10} {:>9} {:>9} {:>7} {:>9} {:>8}"
+BOUND = "^"
+LINE = "{:>12} {:>10} {:>10} {:>11} {:>9} {:>9} {:>7} {:>9} {:>8}"
+
+
+def gain_of_binding(medians: dict) -> float | None:
+    """How many times as fast workers are that are bound to one processor each; None if not both were measured.
+
+    medians: nanoseconds of an all-reduce by Setting, as Series.medians() returns them"""
+    best = {bound: min((ns for setting, ns in medians.items() if setting.bound is bound), default=None) for bound in (False, True)}
+    return best[False] / best[True] if None not in best.values() else None
+
+
+def pays_to_bind(row: dict) -> bool:
+    return (row["bound_to_free"] or 0) >= SAME
 
 
 def rows_of(cell, results: dict) -> list[dict]:
@@ -26,6 +39,7 @@ def rows_of(cell, results: dict) -> list[dict]:
         rows.append({"size": size, "count": size // 4, "type": "float", "by": s.name, "time_us": r["median_ns"] / 1000,
                      "algbw_gbs": alg, "busbw_gbs": alg * 2 * (n - 1) / n, "wrong": 0 if r["verified"] else None,
                      "spread": r["spread"], "rounds": r["samples"], "cpu_s_per_gb": r["cpu_s_per_gb"], "hangs": r["hangs"],
+                     "bound": r["bound"], "bound_to_free": gain_of_binding(s.medians()),
                      "to_best_peer": best / r["median_ns"] if best and s.name in OURS else None})
     return rows
 
@@ -38,13 +52,13 @@ def print_head(about: dict) -> None:
     print(f"# {about['place']}, {about['workers']} workers, policy {about['policy']}, {about['cpus']} processors")
     if is_loaded(about):
         print(f"# this host has other work (load {about['load']:g}): only large ratios mean anything")
-    print("#" + LINE.format("size", "count", "by", "time", "algbw", "busbw", "#wrong", "cpu", "to best")[1:])
-    print("#" + LINE.format("(B)", "(float)", "", "(us)", "(GB/s)", "(GB/s)", "", "(s/GB)", "peer")[1:])
+    print("#" + LINE.format("size", "count", "by", "time ", "algbw", "busbw", "#wrong", "cpu", "to best")[1:])
+    print("#" + LINE.format("(B)", "(float)", "", "(us) ", "(GB/s)", "(GB/s)", "", "(s/GB)", "peer")[1:])
 
 
 def print_rows(rows: list[dict]) -> None:
     for r in rows:
-        print(LINE.format(r["size"], r["count"], r["by"], f"{r['time_us']:.1f}", f"{r['algbw_gbs']:.3f}", f"{r['busbw_gbs']:.3f}",
+        print(LINE.format(r["size"], r["count"], r["by"], f"{r['time_us']:.1f}{BOUND if pays_to_bind(r) else ' '}", f"{r['algbw_gbs']:.3f}", f"{r['busbw_gbs']:.3f}",
                           "N/A" if r["wrong"] is None else r["wrong"], f"{r['cpu_s_per_gb']:.2f}",
                           f"{r['to_best_peer']:.2f}" if r["to_best_peer"] else "-"), flush=True)
 
@@ -93,6 +107,9 @@ def finish(about: dict, rows: list[dict], left_out: dict[str, str], as_json: boo
     if as_json:
         print(json.dumps([{**about, "rows": rows, "left_out": left_out, "verdict": sentence}], indent=2 if pretty else None))
         return
+    gains = [r["bound_to_free"] for r in rows if pays_to_bind(r)]
+    if gains:
+        print(f"# {BOUND} with each worker bound to one processor (taskset; podman run --cpuset-cpus): {times(gains)} times as fast as free")
     for name, reason in left_out.items():
         print(f"# without {name}: {reason}")
     print(f"{sentence}.")

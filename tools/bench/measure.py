@@ -32,6 +32,11 @@ class Setting(NamedTuple):
         return f"GRO {'on' if self.gro else 'off'}, {'bound' if self.bound else 'free'}"
 
 
+def bindings() -> tuple[bool, ...]:
+    """The values of Setting.bound that differ here: with one processor, binding changes nothing."""
+    return BOTH if len(os.sched_getaffinity(0)) > 1 else (False,)
+
+
 @dataclass
 class Taken:
     """What was measured of a contender with one setting."""

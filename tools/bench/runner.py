@@ -12,7 +12,7 @@ import strain
 import stream
 from gloo import Gloo
 from lab import BenchError, Lab
-from measure import BOTH, Cell, Series, summarize
+from measure import BOTH, Cell, Series, bindings, summarize
 from openmpi import OpenMPI
 from progress import Progress
 from saina import Saina
@@ -213,6 +213,6 @@ def series_of(place, row, groups: dict, hard, not_started: dict[str, str]) -> tu
         wanted += ((*x, False, (True,)) for x in REFERENCE)
     if row.coexist:
         wanted += ((*x, True, BOTH) for x in BESIDE)
-    bound = BOTH if len(os.sched_getaffinity(0)) > 1 else (False,)
-    series = [Series(name, groups[group], algorithm, beside, gro=gro, bound=bound) for name, group, algorithm, beside, gro in wanted if group in groups]
+    series = [Series(name, groups[group], algorithm, beside, gro=gro, bound=bindings())
+              for name, group, algorithm, beside, gro in wanted if group in groups]
     return series, {name: not_started[group] for name, group, *_ in wanted if group in not_started}
