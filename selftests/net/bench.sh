@@ -30,10 +30,12 @@ sed 's/^/# /' "$tmp/log"
 report_has "bench: all rows of the plan are in the report" \
 	'.complete and ([.rows[] | [.link, .workers, .bytes]] == [["unlimited", 2, 65536], ["1gbit/256kb", 2, 65536]])'
 report_has "bench: libsaina, Gloo and Open MPI are measured, the peers with and without SAINA's program on the ports" \
-	'.rows | all(.series | del(.["libsaina, by reference"]) | keys == ["Gloo halving", "Gloo halving, beside", "Gloo ring", "Gloo ring, beside",
+	'.rows | all(.series | del(.["libsaina, by reference"], .["libsaina, int16"]) | keys == ["Gloo halving", "Gloo halving, beside", "Gloo ring", "Gloo ring, beside",
 		"MPI default", "MPI default, beside", "MPI ring", "MPI ring, beside", "libsaina", "libsaina, GRO off", "libsaina, advised"])'
 report_has "bench: libsaina by reference is measured where no link is limited" \
 	'[.rows[] | .series | has("libsaina, by reference")] == [true, false]'
+report_has "bench: elements of 16 bits are measured where links are limited, and compared with 32" \
+	'[.rows[] | .series | has("libsaina, int16")] == [false, true] and ([.rows[].int16_to_int32 > 0] == [false, true])'
 report_has "bench: every contender has verified all sums of two rounds of both workers" '[.rows[].series[]] | all(.verified and .verified_sums == 65536)'
 report_has "bench: peers are measured with GRO off and on, bound and free, and the fastest counts" \
 	'[.rows[].series[] | select(.ours | not)] | all((.gbps_by_setting | keys) ==
@@ -47,7 +49,9 @@ report_has "bench: no row is left out, and no bar of four workers is measured" \
 report_has "bench: every contender has a median between its quartiles" '[.rows[].series[]] |
 	all(.samples >= 3 and .first_quartile_ns <= .median_ns and .median_ns <= .third_quartile_ns and .goodput_gbps > 0)'
 report_has "bench: every contender sent at least half of its tensor through the ports" \
-	'[.rows[].series | del(.["libsaina, by reference"])[]] | all(.port_bytes_per_byte >= 0.5)'
+	'[.rows[].series | del(.["libsaina, by reference"], .["libsaina, int16"])[]] | all(.port_bytes_per_byte >= 0.5)'
+report_has "bench: with elements of 16 bits half of that" \
+	'[.rows[].series["libsaina, int16"] // empty | .port_bytes_per_byte] | all(. >= 0.25 and . < 0.8)'
 # shellcheck disable=SC2016 # $best is a variable of jq
 report_has "bench: the best peer is the fastest one without SAINA's program on its ports" \
 	'.rows | all(.series[.best_peer].goodput_gbps as $best |

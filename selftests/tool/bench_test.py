@@ -74,8 +74,8 @@ class FakeGroup(group.Group):
 
 
 class FakeSaina(FakeGroup):
-    def __init__(self, lab, folder, elements, advised=False, reference=False):
-        self.name = "saina-reference" if reference else "saina-advised" if advised else "saina"
+    def __init__(self, lab, folder, elements, advised=False, reference=False, int16=False):
+        self.name = "saina-reference" if reference else "saina-advised" if advised else "saina-int16" if int16 else "saina"
         self.reference = reference
         super().__init__(lab, folder)
 
@@ -158,6 +158,12 @@ point({n: s["gro"] for n, s in series.items() if s["ours"]} ==
       "libsaina is measured with GRO on, and with GRO off beside it")
 point(len(found["bars"]) == len(plan.BARS) and all(b["verdict"] in said for b in found["bars"]), "each bar is in the JSON and in the output")
 
+status, said, found, files = run("--sizes", "4KiB", "--links", "1gbit/256kb")
+series = found["rows"][0]["series"]
+point(set(series) == everybody - {"libsaina, by reference"} | {"libsaina, int16"} and
+      found["rows"][0]["int16_to_int32"] == series["libsaina, int16"]["goodput_gbps"] / series["libsaina"]["goodput_gbps"],
+      "where links are limited, elements of 16 bits are measured instead of by reference, and compared with 32", status, set(series) ^ everybody)
+
 status, said, found, files = run("--sizes", "4KiB", openmpi="wrong")
 point(status == 1 and "openmpi, rank 1" in said and "wrong sum: element 1023 is" in said,
       "one wrong sum ends the run with exit status 1 and names who, which element and its value", status, said)
@@ -197,6 +203,7 @@ point(status == 3 and "unlimited, 4 KiB: no time was left" in said, "rows for wh
 
 class CannedGroup:
     name = "gloo"
+    wire_share = 1.0
 
     def __init__(self, ns_off, ns_on):
         self.lab = FakeLab(None, False)
@@ -299,7 +306,7 @@ def rows_of(good):
                 "to_best_peer": 1.68 if good else 0.64, "to_best_peer_beside": 3.0 if good else 1.49,
                 "cpu_to_best_peer": 0.8 if good else 0.81, "cpu_to_gloo_ring": 0.6 if good else 0.61, "to_bare": 0.9 if good else 0.89,
                 "to_share": 0.7 if good else 0.69, "resent_share": 0.049 if good else 0.05, "p99_to_median": 5 if good else 5.1,
-                "times": 2.5 if good else 2.51}
+                "times": 2.5 if good else 2.51, "int16_to_int32": 1.9 if good else 1.89}
 
 
 full = list(rows_of(True))

@@ -27,10 +27,12 @@ class Group:
     folder: where the group makes a folder of its own, for its socket and its log
     hello: what the rank that reported last has said of itself, by key
     warm: it has done timed all-reduces
+    wire_share: bytes of elements on the wire, for a byte of the tensor
     """
 
     name = ""
     warm = False
+    wire_share = 1.0
 
     def __init__(self, lab: Lab, folder: str):
         self.lab = lab

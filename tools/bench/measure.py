@@ -200,9 +200,9 @@ class Cell:
         return sum(of[0] for of in said), sum(of[1] for of in said)
 
     def check_crossed(self, s: Series, t: Taken) -> None:
-        """Raises BenchError if too few bytes crossed the ports: a worker must send at least 1 - 1/N of its tensor."""
+        """Raises BenchError if too few bytes crossed the ports: a worker must send at least 1 - 1/N of its elements."""
         n = self.place.workers
-        if t.port_bytes < 0.95 * t.rounds * self.row.size * (n - 1):
+        if t.port_bytes < 0.95 * t.rounds * self.row.size * s.group.wire_share * (n - 1):
             raise BenchError(f"{s.name}: only {t.port_bytes} bytes crossed the bridge's ports in {t.rounds} all-reduces "
                              f"of {self.row.size} bytes: {s.name} does not use these ports; `ip -s link' shows the counters")
 
@@ -289,6 +289,7 @@ def summarize(cell: Cell, results: dict, hello: dict, strain: Strain | None, abs
         "cpu_to_gloo_ring": ratio(cpu["libsaina"], cpu.get("Gloo ring")),
         "reference_to_best_peer": ratio(reference, gbps.get(best)),
         "reference_cpu_to_best_peer": ratio(cpu.get("libsaina, by reference"), cpu.get(best)),
+        "int16_to_int32": ratio(gbps.get("libsaina, int16"), ours),
         "bound_gbps": bound,
         "to_bound": ratio(ours, bound),
         "first_to_median": results.get("libsaina, by reference", {}).get("first_to_median"),

@@ -241,6 +241,9 @@ BARS = (
          fewest=2),
     limited(4, 1.44), limited(8, 1.68), limited(16, 1.5),
     Bar("links 1 Gb/s, 4 MiB, N = 16: to the payload bound", among(LIMITED, (16,), least_size(4 * MIB)), "to_bound", least=0.85),
+    *(Bar(f"links 1 Gb/s, 4 MiB and above, N = {n}: 16 bits to 32", among(LIMITED, (n,), least_size(4 * MIB)), "int16_to_int32", least=1.9)
+      for n in (2, 4, 8)),
+    Bar("links 1 Gb/s, 4 MiB, N = 16: 16 bits to 32", among(LIMITED, (16,), least_size(4 * MIB)), "int16_to_int32"),
     messages(4, 0.65), messages(8, 1.1), messages(16, 1.1),
     Bar("links unlimited, 4 MiB, N = 16: to the best peer", among(UNLIMITED, (16,), just(4 * MIB)), "to_best_peer"),
     *(Bar(f"links unlimited, 64 KiB, N = {n}: to the best peer", among(UNLIMITED, (n,), just(64 * KIB)), "to_best_peer") for n in (4, 8)),

@@ -9,9 +9,9 @@ from lab import run
 from plan import size_text
 
 PEERS = ("Gloo ring", "Gloo halving", "MPI default", "MPI ring")
-HEAD = (f"{'':>15}{'':>9} | {'libsaina':^34} | {'Gloo':^17} {'Open MPI':^17} | {'beside':>8} | "
+HEAD = (f"{'':>15}{'':>9} | {'libsaina':^43} | {'Gloo':^17} {'Open MPI':^17} | {'beside':>8} | "
         f"{'libsaina to':^21} | {'by reference':^14} | {'CPU s per GB':^27}\n"
-        f"{'link':>15}{'size':>9} | {'Gb/s':>6} {'spread':>8}{'advised':>8} {'GRO off':>9}  | {'ring':>6}   {'halv.':>6}   {'deflt':>6}   {'ring':>6}   | "
+        f"{'link':>15}{'size':>9} | {'Gb/s':>6} {'spread':>8}{'advised':>8} {'GRO off':>9} {'int16':>8}  | {'ring':>6}   {'halv.':>6}   {'deflt':>6}   {'ring':>6}   | "
         f"{'best':>6}   | {'best':>6} {'beside':>7} {'bound':>6} | {'Gb/s':>6}  {'best':>6} | {'ours':>6} {'Gloo r':>6} {'best':>6} {'by ref':>6}")
 
 
@@ -38,7 +38,7 @@ def table_line(row: dict) -> str:
         return number(of(name)) + ("*" if of(name, "gro") else " ") + ("^" if of(name, "bound") else " ")
 
     return (f"{row['link']:>15}{size_text(row['bytes']):>9} | {ours('libsaina')}{of('libsaina', 'spread'):>7.0%} "
-            f"{ours('libsaina, advised', 7)} {ours('libsaina, GRO off', 8)}  | " + " ".join(map(peer, PEERS)) +
+            f"{ours('libsaina, advised', 7)} {ours('libsaina, GRO off', 8)} {ours('libsaina, int16', 7)}  | " + " ".join(map(peer, PEERS)) +
             f" | {peer(row['best_peer_beside'])} | {number(row['to_best_peer'])} {number(row['to_best_peer_beside'], 7)} "
             f"{number(row['to_bound'])} | {ours('libsaina, by reference')} {number(row['reference_to_best_peer'])} | "
             f"{number(of('libsaina', 'cpu_s_per_gb'))} {number(of('Gloo ring', 'cpu_s_per_gb'))} "

@@ -24,6 +24,7 @@ NO_TIME = "no time was left"
 OURS = (("libsaina", "saina", "-"), ("libsaina, advised", "saina-advised", "-"))
 PEERS = (("Gloo ring", "gloo", "ring"), ("Gloo halving", "gloo", "halving"), ("MPI default", "openmpi", "default"), ("MPI ring", "openmpi", "ring"))
 BESIDE = tuple((f"{name}, beside", f"{group}-beside", algorithm) for name, group, algorithm in PEERS)
+INT16 = (("libsaina, int16", "saina-int16", "-"),)
 REFERENCE = (("libsaina, by reference", "saina-reference", "-"),)
 
 
@@ -130,6 +131,8 @@ class Bench:
         if any(not r.strain for r in place.rows):
             makes += [lambda: Saina(ours, folder, elements, advised=True), lambda: Gloo(labs["bare"], folder),
                       lambda: OpenMPI(labs["bare"], folder)]
+        if any(by_int16(r) for r in place.rows):
+            makes.append(lambda: Saina(ours, folder, elements, int16=True))
         if shared:
             makes.append(lambda: Saina(ours, folder, max(shared) // 4, reference=True))
         if any(r.coexist for r in place.rows):
@@ -198,6 +201,11 @@ def by_reference(row) -> bool:
     return not row.strain and row.link == plan.UNLIMITED and row.size <= 16 * plan.MIB
 
 
+def by_int16(row) -> bool:
+    """Whether elements of 16 bits are measured in a row, too: where links are the limit."""
+    return not row.strain and row.link != plan.UNLIMITED
+
+
 def series_of(place, row, groups: dict, hard, not_started: dict[str, str]) -> tuple[list[Series], dict[str, str]]:
     """The contenders of a row; and by name, why others are missing that did not start.
 
@@ -211,6 +219,8 @@ def series_of(place, row, groups: dict, hard, not_started: dict[str, str]) -> tu
         wanted.append(("libsaina, GRO off", "saina", "-", False, (False,)))
     if by_reference(row):
         wanted += ((*x, False, (True,)) for x in REFERENCE)
+    if by_int16(row):
+        wanted += ((*x, False, (True,)) for x in INT16)
     if row.coexist:
         wanted += ((*x, True, BOTH) for x in BESIDE)
     series = [Series(name, groups[group], algorithm, beside, gro=gro, bound=bindings())

@@ -19,24 +19,27 @@ class Saina(Group):
 
     elements: of the job
     advised: with the receive buffers that `saina doctor' advises
+    int16: elements have 16 bits on the wire
     reference: by memory shared with the data path, so that no gradient uses a link
     """
 
     policy = "bsp"
 
-    def __init__(self, lab, folder, elements: int, advised: bool = False, reference: bool = False):
-        self.name = "saina-reference" if reference else "saina-advised" if advised else "saina"
+    def __init__(self, lab, folder, elements: int, advised: bool = False, reference: bool = False, int16: bool = False):
+        self.job_name = "reference" if reference else "advised" if advised else "int16" if int16 else "stock"
+        self.name = "saina" if self.job_name == "stock" else f"saina-{self.job_name}"
         self.elements = elements
         self.advised = advised
         self.reference = reference
-        self.job_name = "reference" if reference else "advised" if advised else "stock"
+        self.int16 = int16
+        self.wire_share = 0.5 if int16 else 1.0
         self.job: dict = {}
         super().__init__(lab, folder)
 
     def start(self) -> None:
         # The longest time allowed, so that no worker is declared dead on an overloaded machine.
         self.lab.saina("job", "add", self.job_name, "elements", str(self.elements), "workers", str(self.ranks),
-                   "policy", self.policy, "dead", "65535", *(["by-reference-only"] if self.reference else []))
+                   "policy", self.policy, "dead", "65535", *(["by-reference-only"] if self.reference else []), *(["type", "int16"] if self.int16 else []))
         self.job = json.loads(self.lab.saina("-j", "job", "show", self.job_name))[0]
         environment = {**os.environ, "SAINA_SHARE": self.lab.share}
         for rank in range(self.ranks):
