@@ -74,9 +74,9 @@ class FakeGroup(group.Group):
 
 
 class FakeSaina(FakeGroup):
-    def __init__(self, lab, folder, elements, advised=False, reference=False, int16=False):
-        self.name = "saina-reference" if reference else "saina-advised" if advised else "saina-int16" if int16 else "saina"
-        self.reference = reference
+    def __init__(self, lab, folder, elements, variant=""):
+        self.name = f"saina-{variant}" if variant else "saina"
+        self.reference = variant == "reference"
         super().__init__(lab, folder)
 
 

@@ -86,7 +86,7 @@ def profile(args, folder):
         say("building the lab")
         lab.start()
         lab.set_link(args.link)
-        group = Saina(lab, folder, args.size // 4, reference=args.reference)
+        group = Saina(lab, folder, args.size // 4, "reference" if args.reference else "")
         group.start()
         one = group.warm_up(args.size)
         rounds = max(WARM_UP, int(args.seconds / one))

@@ -37,10 +37,10 @@ KEYS = ("workers", "policy", "seconds")
 class HostSaina(Saina):
     """libsaina with the policy of the command line, and with the receive buffers of this host."""
 
-    def __init__(self, lab: HostLab, folder: str, a: argparse.Namespace, reference: bool):
-        super().__init__(lab, folder, a.sizes[-1] // 4, reference=reference)
+    def __init__(self, lab: HostLab, folder: str, a: argparse.Namespace, variant: str = ""):
+        super().__init__(lab, folder, a.sizes[-1] // 4, variant)
         self.policy = a.policy
-        self.job_name = f"{lab.name}-{'reference' if reference else 'messages'}"
+        self.job_name = f"{lab.name}-{variant or 'messages'}"
 
     def buffers(self) -> int:
         with open("/proc/sys/net/core/rmem_max", encoding="ascii") as f:
@@ -123,11 +123,11 @@ class Bench:
     def start_all(self, folder: str) -> list[Series]:
         self.progress("creating workers on the bridge")
         self.start(self.lab)
-        series = self.start_peer("messages", lambda: HostSaina(self.lab, folder, self.a, False))
+        series = self.start_peer("messages", lambda: HostSaina(self.lab, folder, self.a))
         if not series:
             why = self.left_out["messages"]
             raise BenchError(f"{why}; -e SIZE makes smaller tensors" if "the limit is" in why else why)
-        series += self.start_peer("reference", lambda: HostSaina(self.lab, folder, self.a, True))
+        series += self.start_peer("reference", lambda: HostSaina(self.lab, folder, self.a, "reference"))
         for name, module, program, make in (("Gloo", "torch", None, TorchGloo), ("MPI", "mpi4py", "mpirun", PythonMPI)):
             if importlib.util.find_spec(module) and (not program or shutil.which(program)):
                 series += self.start_peer(name, lambda make=make: make(self.lab, folder))

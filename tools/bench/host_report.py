@@ -58,8 +58,8 @@ def print_head(about: dict) -> None:
 
 def print_rows(rows: list[dict]) -> None:
     for r in rows:
-        print(LINE.format(r["size"], r["count"], r["by"], f"{r['time_us']:.1f}{BOUND if pays_to_bind(r) else ' '}", f"{r['algbw_gbs']:.3f}", f"{r['busbw_gbs']:.3f}",
-                          "N/A" if r["wrong"] is None else r["wrong"], f"{r['cpu_s_per_gb']:.2f}",
+        print(LINE.format(r["size"], r["count"], r["by"], f"{r['time_us']:.1f}{BOUND if pays_to_bind(r) else ' '}",
+                          f"{r['algbw_gbs']:.3f}", f"{r['busbw_gbs']:.3f}", "N/A" if r["wrong"] is None else r["wrong"], f"{r['cpu_s_per_gb']:.2f}",
                           f"{r['to_best_peer']:.2f}" if r["to_best_peer"] else "-"), flush=True)
 
 

@@ -129,12 +129,12 @@ class Bench:
         shared = [r.size for r in place.rows if by_reference(r)]
         makes = [lambda: Saina(ours, folder, elements)]
         if any(not r.strain for r in place.rows):
-            makes += [lambda: Saina(ours, folder, elements, advised=True), lambda: Gloo(labs["bare"], folder),
+            makes += [lambda: Saina(ours, folder, elements, "advised"), lambda: Gloo(labs["bare"], folder),
                       lambda: OpenMPI(labs["bare"], folder)]
         if any(by_int16(r) for r in place.rows):
-            makes.append(lambda: Saina(ours, folder, elements, int16=True))
+            makes.append(lambda: Saina(ours, folder, elements, "int16"))
         if shared:
-            makes.append(lambda: Saina(ours, folder, max(shared) // 4, reference=True))
+            makes.append(lambda: Saina(ours, folder, max(shared) // 4, "reference"))
         if any(r.coexist for r in place.rows):
             makes += [lambda: Gloo(ours, folder), lambda: OpenMPI(ours, folder)]
         for make in makes:

@@ -11,6 +11,8 @@ from group import Group
 from lab import BenchError
 from measure import VERIFIED_ROUNDS, WARM_UP, durations
 
+# Of the job, by variant.
+OPTIONS = {"": [], "advised": [], "int16": ["type", "int16"], "reference": ["by-reference-only"]}
 STOCK = 212992		# net.core.rmem_max of an untuned Debian
 
 
@@ -18,28 +20,29 @@ class Saina(Group):
     """Processes of bench-saina.
 
     elements: of the job
-    advised: with the receive buffers that `saina doctor' advises
-    int16: elements have 16 bits on the wire
-    reference: by memory shared with the data path, so that no gradient uses a link
+    variant: "", or
+        "advised": with the receive buffers that `saina doctor' advises
+        "int16": elements have 16 bits on the wire
+        "reference": by memory shared with the data path, so that no gradient uses a link
     """
 
     policy = "bsp"
 
-    def __init__(self, lab, folder, elements: int, advised: bool = False, reference: bool = False, int16: bool = False):
-        self.job_name = "reference" if reference else "advised" if advised else "int16" if int16 else "stock"
-        self.name = "saina" if self.job_name == "stock" else f"saina-{self.job_name}"
+    def __init__(self, lab, folder, elements: int, variant: str = ""):
+        self.name = f"saina-{variant}" if variant else "saina"
+        self.job_name = variant or "stock"
         self.elements = elements
-        self.advised = advised
-        self.reference = reference
-        self.int16 = int16
-        self.wire_share = 0.5 if int16 else 1.0
+        self.variant = variant
+        self.reference = variant == "reference"
+        if variant == "int16":
+            self.wire_share = 0.5
         self.job: dict = {}
         super().__init__(lab, folder)
 
     def start(self) -> None:
         # The longest time allowed, so that no worker is declared dead on an overloaded machine.
         self.lab.saina("job", "add", self.job_name, "elements", str(self.elements), "workers", str(self.ranks),
-                   "policy", self.policy, "dead", "65535", *(["by-reference-only"] if self.reference else []), *(["type", "int16"] if self.int16 else []))
+                   "policy", self.policy, "dead", "65535", *OPTIONS[self.variant])
         self.job = json.loads(self.lab.saina("-j", "job", "show", self.job_name))[0]
         environment = {**os.environ, "SAINA_SHARE": self.lab.share}
         for rank in range(self.ranks):
@@ -60,7 +63,7 @@ class Saina(Group):
 
     def buffers(self) -> int:
         """The value of net.core.rmem_max, bytes, to which the workers limit their sockets' buffers."""
-        return max(STOCK, self.advice()) if self.advised else STOCK
+        return max(STOCK, self.advice()) if self.variant == "advised" else STOCK
 
     def advice(self) -> int:
         """The value of net.core.rmem_max, bytes, that `saina doctor' advises."""

@@ -156,7 +156,7 @@ def run_ns(pids: list[int]) -> int:
 
 def measure_total(lab: Lab, folder: str, reference: bool, seconds: float) -> float:
     """Processor time for each element and worker, ns.  Not for each message: by reference segments are longer."""
-    group = Saina(lab, folder, SIZE // 4, reference=reference)
+    group = Saina(lab, folder, SIZE // 4, "reference" if reference else "")
     try:
         group.start()
         one = group.warm_up(SIZE)
