@@ -23,7 +23,7 @@ import errno
 import sys
 import time
 import weakref
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 import numpy
 import torch
@@ -31,19 +31,18 @@ import torch
 from ._buffer import content
 from ._lib import Error
 from .absent import Absent
-from .buckets import Bucket, Started, places, repack, set_gradients, signature
+from .buckets import Bucket, Started, places, repack, signature
 from .c10d import all_reduce
 from .checksum import EVERY, checksum
 from .late_rule import LateRule
 from .membership import ONE_EACH, Membership, register, unregister
 from .preamble import Notice, Preamble, Straggler, Stragglers
-from .recovery import BeforeForward, Recovery
+from .recovery import BeforeForward
+from .steps import Steps
 from .transfer import Transfer
 from .worker import Call, Stats, Worker, join
 
 __all__ = ["State", "Straggler", "Stragglers", "all_reduce", "allreduce_hook"]
-
-T = TypeVar("T")
 
 #: Elements of the largest message: what a bucket can waste at its end while the job's payload is not known.
 _PAYLOAD_MAX = 4096
@@ -58,7 +57,7 @@ def _has_too_few(e: Error) -> bool:
     return e.errno == errno.EMSGSIZE and " has MTU " not in str(e)
 
 
-class State(Recovery):
+class State(Steps):
     """One rank's membership in a job: what allreduce_hook() keeps from step to step.
 
     @model, @optimizer, @extra: what a rank that is too far behind, was restarted or comes late fetches from another one,
@@ -427,128 +426,6 @@ class State(Recovery):
         moves = [(0, 0, self._preamble.numel)]
         moves += [(old[p][0], new[p][0], old[p][1]) for p in old if p in new]
         self.worker.layout(moves)
-
-    # --- rounds that were lost --------------------------------------------------------------
-
-    def catch_up(self, step: Callable[[], Any]) -> int:
-        """Applies the rounds that were decided without this rank, without computing them, as steps() does.
-
-        @step: of steps(): called for each round, with the gradients of the others.
-
-        Returns the number of rounds.  This rank's model then equals that of the others, bit for bit.  Before its second
-        backward a rank applies none and returns 0: DistributedDataParallel rebuilds its buckets in the second forward, and
-        the gradients of the others are in the rebuilt ones.
-        """
-        n = 0
-        while self._lost_apply(step):
-            n += 1
-        return n
-
-    def _lost_apply(self, step: Callable[[], Any]) -> bool:
-        """Applies one round that was decided without this rank; False: there is none, or this rank must compute it."""
-        if not self._layout or not self.behind:
-            return False
-        # DDP rebuilds its buckets in the second forward; until then this rank does not know those of the others.
-        if self._since_join < 2 and not self._adopted:
-            return False
-        if self._failed:
-            raise self._failed
-        if getattr(self._model(), "find_unused_parameters", False):
-            raise Error(errno.EOPNOTSUPP, "with find_unused_parameters=True rounds cannot be skipped, because every step has an all-reduce "
-                                          "of the process group: set it to False, or train without steps() and catch_up()")
-        self._round = [Started(b, torch.zeros(b.numel), None) for b in self._layout]
-        gradients = self._round
-        self._requests = []
-        if not self._round_finish():
-            return False
-        set_gradients(gradients)
-        try:
-            self._step(step)
-        except Exception as e:
-            raise self._failed from e
-        self._lost += 1
-        return True
-
-    def _step(self, step: Callable[[], Any]) -> None:
-        """Calls step().  If it raises anything, Ctrl-C included, this State has failed."""
-        self._in_step = True
-        try:
-            step()
-            self._stepped = True
-        except BaseException as e:
-            # Set before _in_step is reset: the server's thread must not copy this model.
-            self._failed = Error(errno.ECANCELED, f"step() raised {type(e).__name__} ({e}) in round {self._rounds - 1}: the model of this rank "
-                                                  "may lack that round, which the others have; restart this rank")
-            raise
-        finally:
-            self._in_step = False
-
-    def steps(self, batches: Union[int, Iterable[T]], step: Callable[[], Any], accumulate: int = 1) -> Iterator[T]:
-        """Yields the batches that this rank has to compute, and calls step() after each round.
-
-        @batches: an iterable, as a DataLoader; a number n stands for range(n).
-        @step: everything between one backward and the next forward: unscale, clip, optimizer.step(), scheduler,
-            exponential averages, zero_grad().  Called once for each round, also for rounds that were decided without this
-            rank: then with the gradients of the others, and a batch is dropped instead of computed.  So all ranks have the
-            same model, whoever was late.
-        @accumulate: batches of a round: all but the last are computed in no_sync().
-
-        The loop's body runs forward and backward.  If step() raises, the loop ends, and later backwards of this State
-        raise Error (ECANCELED), because this rank's model may differ from those of the others.
-        """
-        if accumulate < 1:
-            raise ValueError(f"accumulate is {accumulate}: a round has one batch or more")
-        if not callable(step):
-            raise TypeError("step is a function that steps() calls after each round (step=optimizer.step, without parentheses)")
-        source = iter(range(batches) if isinstance(batches, int) else batches)
-        return self._steps(source, step, accumulate)
-
-    def _steps(self, source: Iterator[Any], step: Callable[[], Any], accumulate: int) -> Iterator[Any]:
-        # Between the batches of a round the parameters have gradients of this rank: nothing is applied there.
-        begun, computed = False, 0
-        for batch in source:
-            if not begun and self._is_past(step):
-                for _ in range(accumulate - 1):
-                    next(source, None)
-                continue
-            before = self._rounds
-            self._in_body = True
-            try:
-                yield batch
-            finally:
-                self._in_body = False
-            if self._stale:
-                # Its round is in the state that this rank is about to get.
-                begun = False
-                self._ahead -= 1
-                continue
-            begun = self._rounds == before
-            computed += 1
-            if begun:
-                if computed >= accumulate and not self._since_join:
-                    raise Error(errno.EINVAL, f"{computed} batches of steps() had no backward with an all-reduce of this State: is its hook "
-                                              "registered, by model.register_comm_hook(state, saina.torch.allreduce_hook)?  With "
-                                              "no_sync(), set accumulate=.. to the number of batches of a round")
-                continue
-            if self._rounds > before + 1:
-                raise Error(errno.EINVAL, f"a batch of steps() had {self._rounds - before} backwards with an all-reduce: only one is "
-                                          "allowed, since step() follows each round; run the others in no_sync()")
-            self._step(step)
-        # The last round may have been one that this rank was too late for.
-        if not begun:
-            self._boundary()
-
-    def _is_past(self, step: Callable[[], Any]) -> bool:
-        """At a step boundary: is the next batch one of a round that this rank's model has, or has now?"""
-        while True:
-            self._boundary()
-            if self._ahead > 0:
-                self._ahead -= 1
-                return True
-            if self._lost_apply(step):
-                return True
-            if not self._stale:
-                return False
 
     def _log(self, line: str) -> None:
         (self._join_args["log"] or _log_line)(line)
