@@ -48,9 +48,30 @@ bool oracle_is_wrong_mode(struct oracle_msg *m);
 /* DOORBELL and FETCH */
 void oracle_by_reference(struct oracle_msg *m);
 
-/* round.c */
-/* Takes over the live workers; notes deaths and joins for a scheduled policy. */
+/* schedule.c */
+/* The workers alive in the snapshot, ascending. */
+struct oracle_workers oracle_alive(const struct oracle_job *j);
+bool oracle_is_alive(const struct oracle_job *j, unsigned int w);
+bool oracle_is_one_of(const struct oracle_workers *l, unsigned int w);
+/* As a mask, for headers and state. */
+uint64_t oracle_mask(const struct oracle_workers *l);
+/* The members are now those that are alive. */
+void oracle_members_renew(struct oracle_job *j);
+/* A scheduled policy may wait for such an event. */
+void oracle_happens(struct oracle_job *j, unsigned int type);
+void oracle_k_changes(struct oracle *o, struct oracle_job *j, unsigned int from, unsigned int to);
+/* Notes a schedule that is new, and deaths and joins since the members were last renewed. */
 void oracle_note_events(struct oracle_job *j);
+
+/* sfcd.c */
+/* The policy that begins is SFCD's, after @old. */
+void oracle_sfcd_adopt(struct oracle_job *j, const struct saina_policy *old);
+/* Rounds decided so far do not count any more, nor do the signs that were seen. */
+void oracle_sfcd_forget(struct oracle_job *j);
+/* A segment of the round is done. */
+void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, const struct oracle_slot *s);
+
+/* round.c */
 /* Adopts the target policy, if it has steps. */
 void oracle_ps_adopt(struct oracle *o, struct oracle_job *j);
 /* PS mode begins. */
@@ -62,9 +83,8 @@ void oracle_reached(struct oracle_job *j, unsigned int w, uint32_t round);
 /* Section 5.1: notes who begins with the next round, of which worker @w has sent a gradient. */
 void oracle_note_starts(struct oracle_job *j, unsigned int w);
 /* Section 5.1: live workers that are too far behind for the next round to open. */
-uint64_t oracle_too_far_behind(const struct oracle_job *j);
-void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_members);
-void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, const struct oracle_slot *s);
+struct oracle_workers oracle_too_far_behind(const struct oracle_job *j);
+void oracle_round_open(struct oracle *o, struct oracle_job *j);
 
 /* Section 3.3: the two numbers of a word of an int16 job. */
 static inline int oracle_first(uint32_t word)

@@ -23,24 +23,81 @@ enum oracle_verdict {
 	ORACLE_REDIRECT,	/* rewritten, goes to a worker or to all */
 };
 
+/* Workers by number, none of them twice. */
+struct oracle_workers {
+	unsigned int n;
+	uint8_t w[SAINA_WORKERS_MAX];
+};
+
+/**
+ * struct oracle_slot - a hot slot, a result, parameters or a view of them
+ * @meta: what tests compare and answers have; csum is not modelled
+ * @sum: int16: words; floats: float32 if OPEN, as on the wire if DONE
+ * @in: the workers in @sum, in the order in which they came; NULL: steps, not rounds
+ */
 struct oracle_slot {
-	struct saina_slot_meta meta;	/* csum is not modelled */
-	int32_t *sum;			/* int16: words; floats: float32 if OPEN, as on the wire if DONE */
+	struct saina_slot_meta meta;
+	int32_t *sum;
+	struct oracle_workers *in;
+};
+
+/**
+ * struct oracle_round - the newest round, as it was when it opened: its slots latch all of this
+ * @policy: in force
+ * @members: workers that were alive; a fence is complete when all of them are in
+ * @k: this many of them are enough
+ * @parts: CODED: parts of the gradient; else 0
+ * @timeout_ns: for so long a slot waits for @k; 0: for ever
+ */
+struct oracle_round {
+	struct saina_policy policy;
+	struct oracle_workers members;
+	unsigned int k, parts;
+	uint64_t timeout_ns;
+};
+
+/**
+ * struct oracle_history - when something happened last, for a policy that waits for it
+ * @moment: the present one; counts what has happened
+ * @last: by type of event: the moment of the last one, 0: there was none
+ * @asked_at: when the schedule was first seen
+ */
+struct oracle_history {
+	uint64_t moment;
+	uint64_t last[16];
+	uint64_t asked_at;
+};
+
+/**
+ * struct oracle_sfcd - what SFCD knows of earlier rounds
+ * @sign: [segment][sample]: of the last result, -1 or 1; 0: there was none
+ * @reached: of each round decided, oldest first: did enough signs flip?
+ * @rounds, @room: of @reached
+ * @up_from, @down_from: rounds from here on count for a larger, or a smaller, k
+ */
+struct oracle_sfcd {
+	int8_t *sign;
+	bool *reached;
+	size_t rounds, room, up_from, down_from;
 };
 
 /**
  * struct oracle_job - a job, its state and its counters
  * @present: there is such a job
  * @conf: the snapshot in force
- * @rt: what the data path decided (lock and times unused)
+ * @rt: what the program's must be (lock and times unused)
+ * @members: those of @rt, ascending
+ * @round: the newest round
+ * @history: for the schedule
+ * @sfcd: for decisions of SFCD
  * @clock: PS mode: the workers' steps (lock unused)
  * @hot: conf.pool slots
  * @ring: conf.segments * conf.ring results
  * @last: [segment][worker], 1 + last round that the worker was counted in
- * @signs: conf.segments * conf.sign_words words
  * @view: PS mode: [segment][group], the sums that a group sees
  * @arrival: arrivals of each worker; times are not modelled
  * @sums: memory of all the sums above
+ * @in: memory of the lists of hot slots and results
  * @input: shared memory: each worker's array, entries of 64 + 4 * payload bytes; NULL: none
  * @wcount: counters of each worker
  * @event_seen: of the last STALE event of each worker, and (last entry) of the last DEGRADED one
@@ -49,14 +106,18 @@ struct oracle_job {
 	bool present;
 	struct saina_job_conf conf;
 	struct saina_job_rt rt;
+	struct oracle_workers members;
+	struct oracle_round round;
+	struct oracle_history history;
+	struct oracle_sfcd sfcd;
 	struct saina_clock clock;
 	struct oracle_slot *hot;
 	struct oracle_slot *ring;
 	uint32_t (*last)[SAINA_WORKERS_MAX];
-	uint64_t *signs;
 	struct oracle_slot (*view)[SAINA_WORKERS_MAX];
 	struct saina_arrival arrival[SAINA_WORKERS_MAX];
 	int32_t *sums;
+	struct oracle_workers *in;
 	uint8_t *input[SAINA_WORKERS_MAX];
 	struct saina_counters wcount[SAINA_WORKERS_MAX];
 	struct oracle_event_seen {
@@ -131,6 +192,9 @@ void oracle_batch(struct oracle *o, const uint8_t *frame, unsigned int len, unsi
 void oracle_input_set(struct oracle *o, unsigned int job, unsigned int w, uint8_t *input);
 
 void oracle_events_clear(struct oracle *o);
+
+/* Word @i of the job's saina_signs. */
+uint64_t oracle_sign_word(const struct oracle_job *j, size_t i);
 
 /* Section 3.1: @x in units that are 2^@d times as large. */
 int32_t oracle_shift(int32_t x, unsigned int d);

@@ -98,12 +98,29 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 	return -1;
 }
 
+/* What the aggregator does with a message of a worker; which messages are its own answers. */
+static const struct message_kind {
+	void (*handle)(struct oracle_msg *m);
+	bool is_answer;
+} message_kind[256] = {
+	[SAINA_MSG_GRAD] = { oracle_grad },		[SAINA_MSG_PULL] = { oracle_pull },
+	[SAINA_MSG_ASK] = { oracle_ask },		[SAINA_MSG_PROBE] = { oracle_answer_probe },
+	[SAINA_MSG_DOORBELL] = { oracle_by_reference },	[SAINA_MSG_FETCH] = { oracle_by_reference },
+	[SAINA_MSG_INC] = { oracle_inc },		[SAINA_MSG_READ] = { oracle_read },
+	[SAINA_MSG_CLOCK] = { oracle_clock },
+	[SAINA_MSG_RESULT] = { .is_answer = true },	[SAINA_MSG_STALE] = { .is_answer = true },
+	[SAINA_MSG_ASK_REPLY] = { .is_answer = true },	[SAINA_MSG_PROBE_REPLY] = { .is_answer = true },
+	[SAINA_MSG_COMPLETION] = { .is_answer = true },	[SAINA_MSG_SUM] = { .is_answer = true },
+	[SAINA_MSG_NAK] = { .is_answer = true },	[SAINA_MSG_GO] = { .is_answer = true },
+};
+
 static void data_message(struct oracle *o, const uint8_t *frame, unsigned int len,
 			 unsigned int ifindex, struct oracle_out *out)
 {
 	unsigned int ip_len = be16(frame + 16), udp_len = be16(frame + 38);
 	struct saina_hdr hdr;
 	struct oracle_msg m = { .o = o, .out = out, .frame = frame, .hdr = &hdr };
+	const struct message_kind *kind;
 	unsigned int flags;
 	int reason;
 
@@ -114,32 +131,10 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 
 	if (hdr.version != SAINA_PROTO_VERSION)
 		return drop_global(o, out, SAINA_C_VERSION);
-	switch (hdr.type) {
-	case SAINA_MSG_RESULT:
-	case SAINA_MSG_STALE:
-	case SAINA_MSG_PROBE_REPLY:
-	case SAINA_MSG_ASK_REPLY:
-	case SAINA_MSG_SUM:
-	case SAINA_MSG_NAK:
-	case SAINA_MSG_GO:
-	case SAINA_MSG_COMPLETION:
-		return drop_global(o, out, SAINA_C_FORGED);
-	case SAINA_MSG_GRAD:
-	case SAINA_MSG_PULL:
-	case SAINA_MSG_INC:
-	case SAINA_MSG_READ:
-	case SAINA_MSG_CLOCK:
-	case SAINA_MSG_DOORBELL:
-	case SAINA_MSG_FETCH:
-		flags = SAINA_F_RETRANSMIT;
-		break;
-	case SAINA_MSG_PROBE:
-	case SAINA_MSG_ASK:
-		flags = 0;
-		break;
-	default:
-		return drop_global(o, out, SAINA_C_TYPE);
-	}
+	kind = &message_kind[hdr.type];
+	if (!kind->handle)
+		return drop_global(o, out, kind->is_answer ? SAINA_C_FORGED : SAINA_C_TYPE);
+	flags = hdr.type == SAINA_MSG_PROBE || hdr.type == SAINA_MSG_ASK ? 0 : SAINA_F_RETRANSMIT;
 	if (hdr.k || hdr.reserved || hdr.flags & ~flags)
 		return drop_global(o, out, SAINA_C_FLAGS);
 	if (hdr.job >= SAINA_JOBS_MAX || !o->job[hdr.job].present)
@@ -160,22 +155,8 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 
 	if (oracle_is_wrong_mode(&m))
 		oracle_answer_mode(&m, m.j->rt.base);
-	else if (hdr.type == SAINA_MSG_GRAD)
-		oracle_grad(&m);
-	else if (hdr.type == SAINA_MSG_PULL)
-		oracle_pull(&m);
-	else if (hdr.type == SAINA_MSG_DOORBELL || hdr.type == SAINA_MSG_FETCH)
-		oracle_by_reference(&m);
-	else if (hdr.type == SAINA_MSG_ASK)
-		oracle_ask(&m);
-	else if (hdr.type == SAINA_MSG_INC)
-		oracle_inc(&m);
-	else if (hdr.type == SAINA_MSG_READ)
-		oracle_read(&m);
-	else if (hdr.type == SAINA_MSG_CLOCK)
-		oracle_clock(&m);
 	else
-		oracle_answer_probe(&m);
+		kind->handle(&m);
 }
 
 /* 1.1: in the name of a live worker, but not from its place. */

@@ -166,6 +166,7 @@ static void job_update(struct oracle_msg *m)
 	if (m->j->clock.low > rt->next_round)
 		rt->next_round = m->j->clock.low;
 	oracle_note_events(m->j);
+	oracle_members_renew(m->j);
 	/* the events may make a scheduled policy the one to adopt */
 	if (!is_ending(m->j)) {
 		oracle_ps_adopt(m->o, m->j);

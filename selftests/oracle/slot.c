@@ -5,54 +5,71 @@
 
 static struct oracle_slot *hot_slot(const struct oracle_msg *m)
 {
-	return &m->j->hot[m->segment & (m->j->conf.pool - 1)];
+	return &m->j->hot[m->segment % m->j->conf.pool];
 }
 
 static struct oracle_slot *ring_entry(const struct oracle_msg *m)
 {
 	const struct saina_job_conf *c = &m->j->conf;
 
-	return &m->j->ring[(size_t)m->segment * c->ring + (m->round & (c->ring - 1))];
+	return &m->j->ring[(size_t)m->segment * c->ring + m->round % c->ring];
 }
 
-static bool is_about(const struct oracle_slot *s, const struct oracle_msg *m)
+static bool is_of(const struct oracle_slot *s, unsigned int state, uint32_t round, uint32_t segment)
 {
-	return (s->meta.state == SAINA_SLOT_OPEN || s->meta.state == SAINA_SLOT_DONE) &&
-	       s->meta.round == m->round && s->meta.segment == m->segment;
+	return s->meta.state == state && s->meta.round == round && s->meta.segment == segment;
 }
 
-/* The workers that compute part @part. */
-static uint64_t workers_of(const struct oracle_slot *h, unsigned int part)
+/* The slot that gathers gradients for the message's round and segment. */
+static struct oracle_slot *find_open(const struct oracle_msg *m)
 {
-	uint64_t mask = 0;
+	struct oracle_slot *h = hot_slot(m);
 
-	for (unsigned int w = part; w < SAINA_WORKERS_MAX; w += h->meta.parts)
-		mask |= 1ull << w;
-	return mask;
+	return is_of(h, SAINA_SLOT_OPEN, m->round, m->segment) ? h : NULL;
 }
 
-/* Has another worker contributed the part that this one computes? */
-static bool part_is_in(const struct oracle_msg *m, const struct oracle_slot *h)
+/* The result of the message's round and segment. */
+static struct oracle_slot *find_result(const struct oracle_msg *m)
 {
-	return h->meta.parts && h->meta.seen & workers_of(h, m->w % h->meta.parts);
+	struct oracle_slot *e = ring_entry(m);
+
+	return is_of(e, SAINA_SLOT_DONE, m->round, m->segment) ? e : NULL;
 }
 
+/* Is the part that worker @w computes in the sum, by whomever? */
+static bool part_is_in(const struct oracle_job *j, const struct oracle_slot *h, unsigned int w)
+{
+	for (unsigned int i = 0; i < h->in->n; i++)
+		if (j->round.parts && h->in->w[i] % j->round.parts == w % j->round.parts)
+			return true;
+	return false;
+}
+
+/* The workers that the slot may wait for: those its round began with, and still alive. */
+static struct oracle_workers awaited(const struct oracle_job *j)
+{
+	struct oracle_workers l = {};
+
+	for (unsigned int i = 0; i < j->round.members.n; i++)
+		if (oracle_is_alive(j, j->round.members.w[i]))
+			l.w[l.n++] = j->round.members.w[i];
+	return l;
+}
+
+/* Section 4, of an OPEN slot, hence one of the newest round. */
 static bool is_complete(const struct oracle_msg *m, const struct oracle_slot *h)
 {
-	uint64_t live = h->meta.members & m->j->conf.active;
-	unsigned int need = h->meta.k;
+	const struct oracle_round *r = &m->j->round;
+	struct oracle_workers live = awaited(m->j);
+	unsigned int missing = 0;
 
-	if (h->meta.deadline && m->o->now >= h->meta.deadline && h->meta.count >= h->meta.k_min)
+	if (r->timeout_ns && m->o->now - h->meta.opened_at >= r->timeout_ns && h->in->n >= r->policy.k_min)
 		return true;
-	if (h->meta.parts) {
-		for (unsigned int p = 0; p < h->meta.parts; p++)
-			if (live & workers_of(h, p) && !(h->meta.seen & workers_of(h, p)))
-				return false;
-		return true;
-	}
-	if (need > oracle_popcount(live))
-		need = oracle_popcount(live);
-	return oracle_popcount(h->meta.seen & live) >= need;
+	for (unsigned int i = 0; i < live.n; i++)
+		missing += r->parts ? !part_is_in(m->j, h, live.w[i]) : !oracle_is_one_of(h->in, live.w[i]);
+	if (r->parts || r->k >= live.n)
+		return !missing;
+	return live.n - missing >= r->k;
 }
 
 static uint32_t quiet_nan(uint32_t f)
@@ -158,21 +175,27 @@ static void to_wire(const struct saina_job_conf *c, int32_t *sum)
 	}
 }
 
+/* What every answer from the slot says: too few are in; a late gradient is of no use. */
+static unsigned int flags_of(const struct oracle_job *j, const struct oracle_slot *h)
+{
+	const struct saina_policy *p = &j->round.policy;
+	bool dropped = p->late == SAINA_LATE_DROP || p->mode == SAINA_POLICY_CODED;
+
+	return (h->in->n < j->round.k ? SAINA_F_DEGRADED : 0) | (dropped ? SAINA_F_DROP_LATE : 0);
+}
+
 static void slot_finish(struct oracle_msg *m, struct oracle_slot *h)
 {
 	struct oracle_job *j = m->j;
 	struct oracle_slot *e = ring_entry(m);
 
-	h->meta.flags = 0;
-	if (h->meta.count < h->meta.k)
-		h->meta.flags |= SAINA_F_DEGRADED;
-	if (j->rt.policy.late == SAINA_LATE_DROP || j->rt.policy.mode == SAINA_POLICY_CODED)
-		h->meta.flags |= SAINA_F_DROP_LATE;
+	h->meta.flags = flags_of(j, h);
 	h->meta.state = SAINA_SLOT_DONE;
-	e->meta = h->meta;
 	if (h->meta.exponent == SAINA_EXPONENT_NAN)
 		memset(h->sum, 0, 4 * j->conf.payload);
 	to_wire(&j->conf, h->sum);
+	e->meta = h->meta;
+	*e->in = *h->in;
 	memcpy(e->sum, h->sum, 4 * j->conf.payload);
 
 	j->rt.open_slots--;
@@ -181,19 +204,20 @@ static void slot_finish(struct oracle_msg *m, struct oracle_slot *h)
 	oracle_count(m, SAINA_C_COMPLETED);
 	if (h->meta.flags & SAINA_F_DEGRADED) {
 		oracle_count(m, SAINA_C_DEGRADED);
-		j->rt.happened |= 1u << SAINA_EV_DEGRADED;
-		oracle_event(m->o, j, SAINA_EV_DEGRADED, 0xff, m->round, m->segment,
-			     h->meta.count);
+		oracle_happens(j, SAINA_EV_DEGRADED);
+		oracle_event(m->o, j, SAINA_EV_DEGRADED, 0xff, m->round, m->segment, h->in->n);
 	}
 	if (j->rt.segs_done == j->conf.segments)
-		oracle_event(m->o, j, SAINA_EV_ROUND, 0xff, m->round, j->rt.flips,
-			     j->rt.observed);
+		oracle_event(m->o, j, SAINA_EV_ROUND, 0xff, m->round, j->rt.flips, j->rt.observed);
 	oracle_answer_all(m, h);
 }
 
-/* Counts the gradient of the message; finishes the slot if that is now complete. */
+/* Puts the sender on the slot's list; finishes the slot if that is now complete. */
 static void count_gradient(struct oracle_msg *m, struct oracle_slot *h, int counter)
 {
+	h->in->w[h->in->n++] = m->w;
+	h->meta.count = h->in->n;
+	h->meta.seen = oracle_mask(h->in);
 	m->j->last[m->segment][m->w] = m->round + 1;
 	oracle_count(m, counter);
 	if (!m->segment) {
@@ -246,151 +270,149 @@ static void add_sums(struct oracle_msg *m, struct oracle_slot *h)
 	}
 }
 
-static void slot_add(struct oracle_msg *m, struct oracle_slot *h)
+static void slot_open(struct oracle_msg *m)
 {
-	add_sums(m, h);
-	h->meta.seen |= 1ull << m->w;
-	h->meta.count++;
-	count_gradient(m, h, SAINA_C_ADDED);
-}
-
-static void slot_open(struct oracle_msg *m, struct oracle_slot *h)
-{
+	struct oracle_slot *h = hot_slot(m);
 	struct oracle_job *j = m->j;
+	const struct oracle_round *r = &j->round;
 
-	memset(&h->meta, 0, sizeof(h->meta));
-	h->meta.round = m->round;
-	h->meta.segment = m->segment;
-	h->meta.state = SAINA_SLOT_OPEN;
-	h->meta.k = j->rt.k;
-	h->meta.k_min = j->rt.policy.k_min;
-	if (j->rt.policy.mode == SAINA_POLICY_CODED && !oracle_is_fence(j, m->round))
-		h->meta.parts = j->conf.workers / (j->rt.policy.spread + 1);
-	h->meta.opened_at = m->o->now;
-	if (j->rt.policy.timeout_us && !oracle_is_fence(j, m->round))
-		h->meta.deadline = m->o->now + 1000ull * j->rt.policy.timeout_us;
-	h->meta.policy = j->rt.policy.seq;
-	h->meta.members = j->rt.members;
+	h->meta = (struct saina_slot_meta){
+		.round = m->round, .segment = m->segment, .state = SAINA_SLOT_OPEN,
+		.k = r->k, .k_min = r->policy.k_min, .parts = r->parts, .policy = r->policy.seq,
+		.members = oracle_mask(&r->members), .opened_at = m->o->now,
+		.deadline = r->timeout_ns ? m->o->now + r->timeout_ns : 0,
+	};
+	h->in->n = 0;
 	store_sums(m, h);
-	h->meta.seen = 1ull << m->w;
-	h->meta.count = 1;
 	j->rt.open_slots++;
 	count_gradient(m, h, SAINA_C_STORED);
 }
 
 /* Answers a gradient whose result exists. */
-static void answer_with_result(struct oracle_msg *m, const struct oracle_slot *s)
+static void answer_with_result(struct oracle_msg *m, const struct oracle_slot *e)
 {
-	if (s->meta.seen >> m->w & 1) {
-		oracle_count(m, SAINA_C_RESENT);
-		oracle_answer_one(m, s, SAINA_F_RESEND);
+	bool counted = oracle_is_one_of(e->in, m->w);
+
+	oracle_count(m, counted ? SAINA_C_RESENT : SAINA_C_LATE);
+	if (!counted && !m->segment) {
+		oracle_note_arrival(m);
+		oracle_reached(m->j, m->w, m->round);
+	}
+	oracle_answer_one(m, e, counted ? SAINA_F_RESEND : SAINA_F_LATE);
+}
+
+/* A gradient for an OPEN slot. */
+static void join(struct oracle_msg *m, struct oracle_slot *h)
+{
+	bool duplicate = oracle_is_one_of(h->in, m->w);
+
+	if (!duplicate && !part_is_in(m->j, h, m->w)) {
+		add_sums(m, h);
+		count_gradient(m, h, SAINA_C_ADDED);
+	} else if (is_complete(m, h)) {
+		slot_finish(m, h);
 	} else {
-		oracle_count(m, SAINA_C_LATE);
-		if (!m->segment) {
-			oracle_note_arrival(m);
-			oracle_reached(m->j, m->w, m->round);
-		}
-		oracle_answer_one(m, s, SAINA_F_LATE);
+		oracle_drop(m, duplicate ? SAINA_C_DUPLICATE : SAINA_C_SPARE);
 	}
 }
 
-/* The result of the round is gone, or never was. */
+/* Are the results of the round gone, or were there never any?  Of the two newest there are some. */
 static bool is_stale(const struct oracle_msg *m)
 {
-	uint64_t next = m->j->rt.next_round;
+	const struct saina_job_rt *rt = &m->j->rt;
+	uint32_t oldest = rt->next_round ? rt->next_round - 1 : 0;
 
-	if ((uint64_t)m->round + 1 < next)
-		return true;
-	/* the round before the first one never opened, or was a step */
-	return m->round < next && m->round < m->j->rt.base;
+	/* the newest may be of a time before rounds began: it did not open */
+	if (oldest < rt->base)
+		oldest = rt->base;
+	return m->round < oldest && m->round < rt->next_round;
 }
 
-/* A slot serves its segments in order: is the previous one done in this round? */
-static bool is_next_segment(const struct oracle_slot *h, const struct oracle_msg *m)
+/* Is any slot of the job open? */
+static bool is_busy(const struct oracle_job *j)
 {
-	uint32_t pool = m->j->conf.pool;
+	for (uint32_t i = 0; i < j->conf.pool; i++)
+		if (j->hot[i].meta.state == SAINA_SLOT_OPEN)
+			return true;
+	return false;
+}
 
-	return m->segment < pool ||
-	       (h->meta.state == SAINA_SLOT_DONE && h->meta.round == m->round &&
-		h->meta.segment == m->segment - pool);
+/* Each slot serves its segments in order: is it this one's turn? */
+static bool is_its_turn(const struct oracle_msg *m)
+{
+	const struct oracle_slot *h = hot_slot(m);
+
+	if (h->meta.state == SAINA_SLOT_OPEN)
+		return false;
+	return m->segment < m->j->conf.pool ||
+	       is_of(h, SAINA_SLOT_DONE, m->round, m->segment - m->j->conf.pool);
+}
+
+/* Section 3, 7: the next round begins with this gradient, unless something prevents that. */
+static bool begin_round(struct oracle_msg *m)
+{
+	struct oracle_workers behind;
+
+	oracle_note_events(m->j);
+	if (oracle_has_steps(oracle_target_policy(m->j)) && !oracle_is_fence(m->j, m->round)) {
+		oracle_ps_begin(m->o, m->j);
+		oracle_answer_mode(m, m->j->rt.base);
+		return false;
+	}
+	behind = oracle_too_far_behind(m->j);
+	if (behind.n) {
+		m->j->rt.behind = oracle_mask(&behind);
+		oracle_drop(m, SAINA_C_LEAD);
+		return false;
+	}
+	oracle_round_open(m->o, m->j);
+	return true;
 }
 
 void oracle_grad(struct oracle_msg *m)
 {
-	struct oracle_slot *h = hot_slot(m), *e = ring_entry(m);
-	struct saina_job_rt *rt = &m->j->rt;
-	uint64_t old_members = rt->members, behind;
+	struct oracle_slot *h = find_open(m), *e = find_result(m);
+	const struct saina_job_rt *rt = &m->j->rt;
+	bool next = m->round == rt->next_round;
 
-	if (is_about(h, m) && h->meta.state == SAINA_SLOT_OPEN) {
-		if (h->meta.seen >> m->w & 1) {
-			if (is_complete(m, h))
-				slot_finish(m, h);
-			else
-				oracle_drop(m, SAINA_C_DUPLICATE);
-		} else if (part_is_in(m, h)) {
-			if (is_complete(m, h))
-				slot_finish(m, h);
-			else
-				oracle_drop(m, SAINA_C_SPARE);
-		} else {
-			slot_add(m, h);
-		}
-		return;
-	}
-	if (is_about(e, m))
+	if (h)
+		return join(m, h);
+	if (e)
 		return answer_with_result(m, e);
-
 	if (m->round > rt->next_round || m->round > SAINA_ROUND_MAX)
 		return oracle_drop(m, SAINA_C_FUTURE);
 	if (is_stale(m))
 		return oracle_answer_stale(m);
-	if (m->round == rt->next_round)
+	if (next) {
 		oracle_note_starts(m->j, m->w);
-	if (m->round == rt->next_round && rt->open_slots)
-		return oracle_drop(m, SAINA_C_ROUND_BUSY);
-	if (h->meta.state == SAINA_SLOT_OPEN || !is_next_segment(h, m))
-		return oracle_drop(m, SAINA_C_SLOT_BUSY);
-	if (m->round == rt->next_round) {
-		oracle_note_events(m->j);
-		if (oracle_has_steps(oracle_target_policy(m->j)) && !oracle_is_fence(m->j, m->round)) {
-			oracle_ps_begin(m->o, m->j);
-			return oracle_answer_mode(m, rt->base);
-		}
-		behind = oracle_too_far_behind(m->j);
-		if (behind) {
-			rt->members = old_members;
-			rt->behind = behind;
-			return oracle_drop(m, SAINA_C_LEAD);
-		}
-		oracle_round_open(m->o, m->j, old_members);
+		if (is_busy(m->j))
+			return oracle_drop(m, SAINA_C_ROUND_BUSY);
 	}
-	slot_open(m, h);
+	if (!is_its_turn(m))
+		return oracle_drop(m, SAINA_C_SLOT_BUSY);
+	if (!next || begin_round(m))
+		slot_open(m);
 }
 
 /* Section 8: the state of SAINA_ASK_SEGMENTS segments of a round, as the sender may know it. */
 void oracle_ask(struct oracle_msg *m)
 {
-	uint32_t first = m->segment;
+	struct oracle_msg one = *m;
 	struct saina_ask state = {};
 
 	memcpy(&state.time, m->payload, sizeof(state.time));
-	for (unsigned int i = 0; i < SAINA_ASK_SEGMENTS; i++) {
-		const struct oracle_slot *h, *e;
+	for (unsigned int i = 0; i < SAINA_ASK_SEGMENTS && m->segment + i < m->j->conf.segments; i++) {
+		const struct oracle_slot *h;
 
-		m->segment = first + i;
-		if (m->segment >= m->j->conf.segments)
-			break;
-		h = hot_slot(m);
-		e = ring_entry(m);
-		if (m->j->last[m->segment][m->w] == m->round + 1 ||
-		    (is_about(h, m) && h->meta.state == SAINA_SLOT_OPEN && part_is_in(m, h)))
+		one.segment = m->segment + i;
+		h = find_open(&one);
+		if (m->j->last[one.segment][m->w] == m->round + 1 || (h && part_is_in(m->j, h, m->w)))
 			state.counted |= 1ull << i;
-		if (is_about(e, m))
+		if (find_result(&one))
 			state.done |= 1ull << i;
-		else if (is_about(h, m) && is_complete(m, h))
+		else if (h && is_complete(m, h))
 			state.due |= 1ull << i;
 	}
-	m->segment = first;
 	if (m->round <= m->j->rt.next_round)
 		oracle_reached(m->j, m->w, m->round);
 	if (!state.done && is_stale(m))
@@ -398,27 +420,19 @@ void oracle_ask(struct oracle_msg *m)
 	oracle_answer_ask(m, &state);
 }
 
-static void answer_pull(struct oracle_msg *m, const struct oracle_slot *s)
-{
-	oracle_count(m, SAINA_C_PULLED);
-	oracle_answer_one(m, s, SAINA_F_PULLED |
-			  (s->meta.seen >> m->w & 1 ? SAINA_F_RESEND : SAINA_F_LATE));
-}
-
 void oracle_pull(struct oracle_msg *m)
 {
-	struct oracle_slot *h = hot_slot(m), *e = ring_entry(m);
+	struct oracle_slot *h = find_open(m), *e = find_result(m);
 
-	if (is_about(h, m) && h->meta.state == SAINA_SLOT_OPEN) {
-		if (is_complete(m, h))
-			slot_finish(m, h);
-		else
-			oracle_drop(m, SAINA_C_PULL_EARLY);
-		return;
+	if (h && is_complete(m, h)) {
+		slot_finish(m, h);
+	} else if (e && !h) {
+		oracle_count(m, SAINA_C_PULLED);
+		oracle_answer_one(m, e, SAINA_F_PULLED |
+				  (oracle_is_one_of(e->in, m->w) ? SAINA_F_RESEND : SAINA_F_LATE));
+	} else if (!h && is_stale(m)) {
+		oracle_answer_stale(m);
+	} else {
+		oracle_drop(m, SAINA_C_PULL_EARLY);
 	}
-	if (is_about(e, m))
-		return answer_pull(m, e);
-	if (is_stale(m))
-		return oracle_answer_stale(m);
-	oracle_drop(m, SAINA_C_PULL_EARLY);
 }

@@ -17,9 +17,11 @@ static void job_free(struct oracle_job *j)
 	free(j->hot);
 	free(j->ring);
 	free(j->last);
-	free(j->signs);
+	free(j->sfcd.sign);
+	free(j->sfcd.reached);
 	free(j->view);
 	free(j->sums);
+	free(j->in);
 	memset(j, 0, sizeof(*j));
 }
 
@@ -62,17 +64,20 @@ void oracle_job_publish(struct oracle *o, const struct saina_job_conf *conf,
 	j->hot = zalloc(conf->pool, sizeof(*j->hot));
 	j->ring = zalloc(results, sizeof(*j->ring));
 	j->last = zalloc(conf->segments, sizeof(*j->last));
-	j->signs = zalloc((size_t)conf->segments * conf->sign_words, sizeof(*j->signs));
+	j->sfcd.sign = zalloc((size_t)conf->segments * conf->sign_words, 64);
 	j->view = zalloc(conf->segments, sizeof(*j->view));
 	views = (size_t)conf->segments * SAINA_WORKERS_MAX;
 	j->sums = zalloc((conf->pool + results + views) * conf->payload, sizeof(*j->sums));
 	for (size_t i = 0; i < views; i++)
 		j->view[i / SAINA_WORKERS_MAX][i % SAINA_WORKERS_MAX].sum =
 			 j->sums + (conf->pool + results + i) * conf->payload;
-	for (size_t i = 0; i < conf->pool; i++)
-		j->hot[i].sum = j->sums + i * conf->payload;
-	for (size_t i = 0; i < results; i++)
-		j->ring[i].sum = j->sums + (conf->pool + i) * conf->payload;
+	j->in = zalloc(conf->pool + results, sizeof(*j->in));
+	for (size_t i = 0; i < conf->pool + results; i++) {
+		struct oracle_slot *s = i < conf->pool ? &j->hot[i] : &j->ring[i - conf->pool];
+
+		s->sum = j->sums + i * conf->payload;
+		s->in = &j->in[i];
+	}
 }
 
 void oracle_job_remove(struct oracle *o, unsigned int job)
