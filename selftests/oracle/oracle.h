@@ -81,6 +81,13 @@ struct oracle_sfcd {
 	size_t rounds, room, up_from, down_from;
 };
 
+/* A worker in PS mode, as struct saina_clock has it. */
+struct oracle_stepper {
+	bool member, going, waiting;
+	uint32_t done, begun;
+	uint64_t session;
+};
+
 /**
  * struct oracle_job - a job, its state and its counters
  * @present: there is such a job
@@ -90,7 +97,8 @@ struct oracle_sfcd {
  * @round: the newest round
  * @history: for the schedule
  * @sfcd: for decisions of SFCD
- * @clock: PS mode: the workers' steps (lock unused)
+ * @step: PS mode: each worker
+ * @clock: what the program's must be (lock unused)
  * @hot: conf.pool slots
  * @ring: conf.segments * conf.ring results
  * @last: [segment][worker], 1 + last round that the worker was counted in
@@ -110,6 +118,7 @@ struct oracle_job {
 	struct oracle_round round;
 	struct oracle_history history;
 	struct oracle_sfcd sfcd;
+	struct oracle_stepper step[SAINA_WORKERS_MAX];
 	struct saina_clock clock;
 	struct oracle_slot *hot;
 	struct oracle_slot *ring;

@@ -3,62 +3,79 @@
 #include <string.h>
 #include "internal.h"
 
-static bool is_in(uint64_t set, unsigned int w)
-{
-	return set >> w & 1;
-}
-
 /* The group of a worker; without groups all are in one. */
-static unsigned int group_of(const struct oracle_job *j, unsigned int w)
+static int group_of(const struct oracle_job *j, unsigned int w)
 {
 	return j->rt.policy.groups ? j->rt.policy.group[w] : 0;
 }
 
-/* PS mode is to end: the policy to come has rounds, or other groups. */
-static bool is_ending(const struct oracle_job *j)
+/* The members of the clock, of worker @w's group alone or (-1) of all. */
+static struct oracle_workers members_of(const struct oracle_job *j, int group)
 {
-	const struct saina_policy *target = oracle_target_policy(j), *have = &j->rt.policy;
+	struct oracle_workers l = {};
 
-	return !oracle_has_steps(target) || target->groups != have->groups ||
-	       memcmp(target->group, have->group, sizeof(have->group));
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (j->step[w].member && (group < 0 || group == group_of(j, w)))
+			l.w[l.n++] = w;
+	return l;
+}
+
+/* Steps that all of these have finished; of nobody: @otherwise. */
+static uint32_t least_done(const struct oracle_job *j, const struct oracle_workers *l, uint32_t otherwise)
+{
+	uint32_t least = otherwise;
+
+	for (unsigned int i = 0; i < l->n; i++)
+		if (!i || j->step[l->w[i]].done < least)
+			least = j->step[l->w[i]].done;
+	return least;
+}
+
+static void renew_low(struct oracle_job *j)
+{
+	struct oracle_workers all = members_of(j, -1);
+
+	j->clock.low = least_done(j, &all, j->clock.low);
+}
+
+/* The first step that no worker of the table has begun, nor finished. */
+static uint32_t first_untouched(const struct oracle_job *j)
+{
+	uint32_t step = j->clock.low;
+
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (j->step[w].begun > step)
+			step = j->step[w].begun;
+	return step;
 }
 
 /* Steps that all members of a group have finished; an empty group starts after every step begun. */
-static uint32_t low_of(const struct oracle_job *j, unsigned int group)
+static uint32_t low_of(const struct oracle_job *j, int group)
 {
-	uint32_t low = 0;
-	bool any = false;
+	struct oracle_workers l = members_of(j, group);
 
-	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
-		if (!is_in(j->clock.members, w) || group_of(j, w) != group)
-			continue;
-		if (!any || j->clock.done[w] < low)
-			low = j->clock.done[w];
-		any = true;
-	}
-	if (any)
-		return low;
-	low = j->clock.low;
-	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
-		if (j->clock.begun[w] > low)
-			low = j->clock.begun[w];
-	return low;
-}
-
-static uint64_t peers_of(const struct oracle_job *j, unsigned int w)
-{
-	uint64_t peers = 0;
-
-	for (unsigned int i = 0; i < SAINA_WORKERS_MAX; i++)
-		if (group_of(j, i) == group_of(j, w))
-			peers |= 1ull << i;
-	return peers;
+	return least_done(j, &l, first_untouched(j));
 }
 
 /* There are groups, and this worker is the only member of its own. */
 static bool is_alone(const struct oracle_job *j, unsigned int w)
 {
-	return j->rt.policy.groups && !(j->clock.members & peers_of(j, w) & ~(1ull << w));
+	struct oracle_workers l = members_of(j, group_of(j, w));
+
+	return j->rt.policy.groups && l.n == oracle_is_one_of(&l, w);
+}
+
+/* PS mode is to end: the policy to come has rounds, or other groups. */
+static bool is_ending(const struct oracle_job *j)
+{
+	const struct saina_policy *to = oracle_target_policy(j), *from = &j->rt.policy;
+
+	if (!oracle_has_steps(to) || to->groups != from->groups)
+		return true;
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (to->group[w] != from->group[w])
+			return true;
+	return false;
 }
 
 static uint32_t window_of(const struct oracle_job *j)
@@ -66,87 +83,91 @@ static uint32_t window_of(const struct oracle_job *j)
 	return is_ending(j) ? j->rt.policy.window : oracle_target_policy(j)->window;
 }
 
+/* May the worker do the step it is in?  Nobody is ahead of its group by more than the window. */
 static bool fits(const struct oracle_job *j, unsigned int w)
 {
-	return (uint64_t)j->clock.done[w] <= (uint64_t)low_of(j, group_of(j, w)) + window_of(j);
+	uint32_t done = j->step[w].done, low = low_of(j, group_of(j, w));
+
+	return done <= low || done - low <= window_of(j);
 }
 
-static void worker_remove(struct saina_clock *k, unsigned int w)
+static void leave(struct oracle_stepper *s)
 {
-	k->members &= ~(1ull << w);
-	k->going &= ~(1ull << w);
-	k->waiting &= ~(1ull << w);
-}
-
-/* Low is the number of steps that the slowest member has finished. */
-static void clock_update_low(struct saina_clock *k)
-{
-	bool first = true;
-
-	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
-		if (!is_in(k->members, w))
-			continue;
-		if (first || k->done[w] < k->low)
-			k->low = k->done[w];
-		first = false;
-	}
+	s->member = s->going = s->waiting = false;
 }
 
 /* The first round after PS mode: behind every step that a worker has begun, or may begin. */
 static uint32_t fence_of(const struct oracle_job *j)
 {
-	const struct saina_clock *k = &j->clock;
-	uint64_t fence = k->low, end;
+	uint64_t fence = first_untouched(j), end;
 
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
-		end = k->begun[w];
-		if (is_in(k->members, w) && (uint64_t)k->done[w] + is_in(k->going, w) > end)
-			end = (uint64_t)k->done[w] + is_in(k->going, w);
+		if (!j->step[w].member)
+			continue;
+		end = (uint64_t)j->step[w].done + j->step[w].going;
 		if (end > fence)
 			fence = end;
 	}
-	if (fence % j->conf.ring == k->base % j->conf.ring)
+	/* its results must not take the place of the parameters */
+	if ((fence - j->clock.base) % j->conf.ring == 0)
 		fence++;
-	return fence <= SAINA_ROUND_MAX ? fence : 0;
+	return fence > SAINA_ROUND_MAX ? 0 : fence;
 }
 
-static void clock_update_members(struct oracle_job *j)
+/* Workers that came become members where their group is, or where they were, if that is further. */
+static void let_in(struct oracle_job *j)
 {
-	struct saina_clock *k = &j->clock;
+	struct oracle_workers alive = oracle_alive(j), came = {};
 	uint32_t at[SAINA_WORKERS_MAX];
 
-	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
-		if (is_in(j->conf.active, w))
+	for (unsigned int i = 0; i < alive.n; i++) {
+		unsigned int w = alive.w[i];
+
+		if (j->step[w].member)
 			continue;
-		worker_remove(k, w);
-		k->session[w] = 0;
+		at[came.n] = low_of(j, group_of(j, w));
+		if (at[came.n] < j->step[w].begun)
+			at[came.n] = j->step[w].begun;
+		came.w[came.n++] = w;
 	}
-	clock_update_low(k);
-	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
-		if (is_in(j->conf.active & ~k->members, w))
-			at[w] = low_of(j, group_of(j, w));
+	for (unsigned int i = 0; i < came.n; i++) {
+		j->step[came.w[i]].member = true;
+		j->step[came.w[i]].done = at[i];
+	}
+}
+
+/* Section 11.2: settle */
+static void settle(struct oracle_job *j)
+{
+	struct oracle_workers all;
+	bool any_going = false;
+
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
-		if (!is_in(j->conf.active & ~k->members, w))
+		if (oracle_is_alive(j, w))
 			continue;
-		k->done[w] = at[w];
-		if (k->begun[w] > at[w])
-			k->done[w] = k->begun[w];
+		leave(&j->step[w]);
+		j->step[w].session = 0;
 	}
-	k->members = j->conf.active;
-	clock_update_low(k);
+	renew_low(j);
+	let_in(j);
+	renew_low(j);
 	if (!is_ending(j))
-		k->fence = 0;
-	else if (!k->fence)
-		k->fence = fence_of(j);
-	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
-		if (!is_in(k->members, w))
-			continue;
-		if (k->fence && !k->going)
-			k->done[w] = k->fence;
-		else if (!k->fence && fits(j, w))
-			k->going |= 1ull << w;
+		j->clock.fence = 0;
+	else if (!j->clock.fence)
+		j->clock.fence = fence_of(j);
+
+	all = members_of(j, -1);
+	for (unsigned int i = 0; i < all.n; i++) {
+		struct oracle_stepper *s = &j->step[all.w[i]];
+
+		s->going |= !j->clock.fence && fits(j, all.w[i]);
+		any_going |= s->going;
 	}
-	clock_update_low(k);
+	if (j->clock.fence && !any_going) {
+		for (unsigned int i = 0; i < all.n; i++)
+			j->step[all.w[i]].done = j->clock.fence;
+		j->clock.low = j->clock.fence;
+	}
 }
 
 static bool is_ended(const struct oracle_job *j)
@@ -154,96 +175,145 @@ static bool is_ended(const struct oracle_job *j)
 	return j->clock.fence && j->clock.low == j->clock.fence;
 }
 
-/* Follows a clock that may have moved: the round to come, the policy, the end of PS mode. */
-static void job_update(struct oracle_msg *m)
+/* Section 11.2: follow.  The round to come, the policy and the end of PS mode follow the clock. */
+static void follow(struct oracle_job *j, struct oracle *o)
 {
-	struct saina_job_rt *rt = &m->j->rt;
-	const struct saina_policy *target = oracle_target_policy(m->j);
-	bool adopts = !is_ending(m->j) && target->seq != rt->policy.seq;
+	struct saina_job_rt *rt = &j->rt;
+	bool moved = j->clock.low > rt->next_round;
 
-	if (m->j->clock.low <= rt->next_round && !adopts && !is_ended(m->j))
+	if (!moved && !is_ended(j) && (is_ending(j) || oracle_target_policy(j)->seq == rt->policy.seq))
 		return;
-	if (m->j->clock.low > rt->next_round)
-		rt->next_round = m->j->clock.low;
-	oracle_note_events(m->j);
-	oracle_members_renew(m->j);
-	/* the events may make a scheduled policy the one to adopt */
-	if (!is_ending(m->j)) {
-		oracle_ps_adopt(m->o, m->j);
-	} else if (is_ended(m->j)) {
+	if (moved)
+		rt->next_round = j->clock.low;
+	oracle_note_events(j);
+	oracle_members_renew(j);
+	/* what has happened may have made another policy the target */
+	if (!is_ending(j)) {
+		oracle_ps_adopt(o, j);
+	} else if (is_ended(j)) {
 		rt->mode = SAINA_RT_FENCE;
-		rt->base = m->j->clock.low;
+		rt->base = j->clock.low;
 		rt->open_slots = rt->segs_done = 0;
 	}
+}
+
+/* Fills in the clock as the program has it. */
+static void show_clock(struct oracle_job *j)
+{
+	struct saina_clock *k = &j->clock;
+
+	k->members = k->going = k->waiting = 0;
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		const struct oracle_stepper *s = &j->step[w];
+
+		k->members += (uint64_t)s->member << w;
+		k->going += (uint64_t)s->going << w;
+		k->waiting += (uint64_t)s->waiting << w;
+		k->session[w] = s->session;
+		k->done[w] = s->done;
+		k->begun[w] = s->begun;
+	}
+}
+
+/* The clock's part of a message is over. */
+static void clock_moved(struct oracle_msg *m)
+{
+	follow(m->j, m->o);
+	show_clock(m->j);
+}
+
+/* A job that has opened no round begins with steps, if that is its policy. */
+static void begin_with_steps(struct oracle_msg *m)
+{
+	struct saina_job_rt *rt = &m->j->rt;
+
+	if (rt->mode != SAINA_RT_SLOTS || m->j->members.n || !oracle_has_steps(oracle_target_policy(m->j)))
+		return;
+	oracle_note_events(m->j);
+	oracle_ps_begin(m->o, m->j);
+}
+
+/* The clock is of an earlier table: this one begins with nobody. */
+static void begin_table(struct oracle_job *j)
+{
+	j->clock.base = j->clock.low = j->rt.base;
+	j->clock.fence = 0;
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		leave(&j->step[w]);
+	show_clock(j);
 }
 
 bool oracle_is_wrong_mode(struct oracle_msg *m)
 {
 	struct saina_job_rt *rt = &m->j->rt;
-	struct saina_clock *k = &m->j->clock;
+	bool reads = m->hdr->type == SAINA_MSG_READ;
 
-	switch (m->hdr->type) {
-	case SAINA_MSG_GRAD:
-	case SAINA_MSG_PULL:
-	case SAINA_MSG_ASK:
-	case SAINA_MSG_DOORBELL:
-	case SAINA_MSG_FETCH:
+	if (m->hdr->type == SAINA_MSG_PROBE)
+		return false;
+	if (!reads && m->hdr->type != SAINA_MSG_INC && m->hdr->type != SAINA_MSG_CLOCK)
 		return rt->mode == SAINA_RT_PS && m->round >= rt->base;
-	case SAINA_MSG_READ:
-		if (rt->mode == SAINA_RT_FENCE)
-			return false;
-		/* fallthrough */
-	case SAINA_MSG_INC:
-	case SAINA_MSG_CLOCK:
-		if (rt->mode == SAINA_RT_SLOTS && !rt->members &&
-		    oracle_has_steps(oracle_target_policy(m->j))) {
-			oracle_note_events(m->j);
-			if (oracle_has_steps(oracle_target_policy(m->j)))
-				oracle_ps_begin(m->o, m->j);
-		}
-		if (rt->mode != SAINA_RT_PS)
-			return true;
-		if (k->base != rt->base) {
-			k->base = k->low = rt->base;
-			k->fence = 0;
-			k->members = k->going = k->waiting = 0;
-		}
-	}
+	if (reads && rt->mode == SAINA_RT_FENCE)
+		return false;
+	begin_with_steps(m);
+	if (rt->mode != SAINA_RT_PS)
+		return true;
+	if (m->j->clock.base != rt->base)
+		begin_table(m->j);
 	return false;
 }
 
-static void session_update(struct oracle_msg *m)
+/* Section 11.2: hello */
+static void hello(struct oracle_msg *m)
 {
-	struct saina_clock *k = &m->j->clock;
+	struct oracle_stepper *s = &m->j->step[m->w];
 	uint64_t session = m->j->conf.worker[m->w].session;
 
-	if (k->session[m->w] && k->session[m->w] != session)
-		worker_remove(k, m->w);
-	k->session[m->w] = session;
+	if (s->session && s->session != session)
+		leave(s);
+	s->session = session;
+}
+
+/* Members of the sender's group that may do the step they are in. */
+static uint64_t going_with(const struct oracle_msg *m)
+{
+	struct oracle_workers l = members_of(m->j, group_of(m->j, m->w)), going = {};
+
+	for (unsigned int i = 0; i < l.n; i++)
+		if (m->j->step[l.w[i]].going)
+			going.w[going.n++] = l.w[i];
+	return oracle_mask(&going);
 }
 
 static struct oracle_ps_answer answer_prepare(const struct oracle_msg *m)
 {
-	const struct saina_clock *k = &m->j->clock;
+	bool alone = is_alone(m->j, m->w);
 
-	return (struct oracle_ps_answer){ .low = low_of(m->j, group_of(m->j, m->w)),
-					     .done = k->done[m->w],
-					     .going = k->going & peers_of(m->j, m->w),
-					     .base = k->base, .alone = is_alone(m->j, m->w),
-					     .window = is_alone(m->j, m->w) ? SAINA_WINDOW_NONE :
-									      window_of(m->j) };
+	return (struct oracle_ps_answer){
+		.low = low_of(m->j, group_of(m->j, m->w)), .done = m->j->step[m->w].done,
+		.going = going_with(m), .base = m->j->clock.base, .alone = alone,
+		.window = alone ? SAINA_WINDOW_NONE : window_of(m->j),
+	};
 }
 
-/* INC and READ: updates the clock if members or policy have changed; may the sender go? */
+/* INC and READ: hello; settles the clock if members or policy have changed; may the sender go? */
 static void clock_update(struct oracle_msg *m)
 {
-	struct saina_clock *k = &m->j->clock;
+	struct oracle_job *j = m->j;
+	bool settled = is_ending(j) == !!j->clock.fence;
 
-	session_update(m);
-	if (k->members != m->j->conf.active || is_ending(m->j) != (k->fence != 0))
-		clock_update_members(m->j);
-	if (!k->fence && fits(m->j, m->w))
-		k->going |= 1ull << m->w;
+	hello(m);
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		settled &= j->step[w].member == oracle_is_alive(j, w);
+	if (!settled)
+		settle(j);
+	j->step[m->w].going |= !j->clock.fence && fits(j, m->w);
+}
+
+/* The worker is in a step, or has done one: it has begun it. */
+static void note_begun(struct oracle_stepper *s, uint32_t steps)
+{
+	if (s->begun < steps)
+		s->begun = steps;
 }
 
 static struct oracle_slot *sum_entry(const struct oracle_msg *m)
@@ -325,27 +395,26 @@ static const struct oracle_slot *group_view(struct oracle_msg *m, const struct o
 
 void oracle_inc(struct oracle_msg *m)
 {
-	struct saina_clock *k = &m->j->clock;
 	struct oracle_slot *t = sum_entry(m);
 	struct oracle_ps_answer a;
-	uint32_t done;
+	uint32_t c = m->round;
+	bool going;
 
 	clock_update(m);
 	a = answer_prepare(m);
-	done = a.done;
-	if (m->round == done && m->round <= SAINA_ROUND_MAX && is_in(k->going, m->w) &&
-	    k->begun[m->w] < m->round + 1)
-		k->begun[m->w] = m->round + 1;
-	job_update(m);
-	if (m->round > done || (m->round == done && m->round > SAINA_ROUND_MAX))
+	going = m->j->step[m->w].going;
+	if (c == a.done && c <= SAINA_ROUND_MAX && going)
+		note_begun(&m->j->step[m->w], c + 1);
+	clock_moved(m);
+	if (c > a.done || (c == a.done && c > SAINA_ROUND_MAX))
 		return refuse(m, &a, SAINA_NAK_ORDER, SAINA_C_INC_ORDER);
-	if (m->round == done && !is_in(a.going, m->w))
+	if (c == a.done && !going)
 		return refuse(m, &a, SAINA_NAK_WAIT, SAINA_C_INC_WAIT);
 
-	if (m->j->last[m->segment][m->w] > m->round) {
+	if (m->j->last[m->segment][m->w] > c) {
 		a.flags = SAINA_F_RESEND;
 		oracle_count(m, SAINA_C_RESENT);
-	} else if (m->round < done) {
+	} else if (c < a.done) {
 		return refuse(m, &a, SAINA_NAK_ORDER, SAINA_C_INC_ORDER);
 	} else if (is_ps_entry(m, t) && t->meta.exponent != m->hdr->exponent) {
 		a.exponent = t->meta.exponent;
@@ -354,19 +423,17 @@ void oracle_inc(struct oracle_msg *m)
 		sum_add(m, t);
 		oracle_count(m, SAINA_C_INCED);
 	}
-	a.flags |= fresh_flag((uint64_t)m->round + 1, &a);
+	a.flags |= fresh_flag((uint64_t)c + 1, &a);
 	answer_sum(m, &a);
 }
 
 void oracle_read(struct oracle_msg *m)
 {
-	const struct oracle_slot *view = NULL;
+	const struct oracle_slot *view = NULL, *t = sum_entry(m);
 	struct oracle_ps_answer a;
 
 	if (m->j->rt.mode == SAINA_RT_FENCE) {
 		/* PS mode is over, and all its steps are in the sums */
-		const struct oracle_slot *t = sum_entry(m);
-
 		a = answer_prepare(m);
 		a.low = m->j->clock.fence;
 		a.window = window_of(m->j);
@@ -377,7 +444,7 @@ void oracle_read(struct oracle_msg *m)
 		a = answer_prepare(m);
 		if (m->j->rt.policy.groups && !a.alone)
 			view = group_view(m, &a);
-		job_update(m);
+		clock_moved(m);
 	}
 	a.flags = SAINA_F_PULLED | fresh_flag(m->round, &a);
 	oracle_count(m, SAINA_C_READ);
@@ -387,38 +454,48 @@ void oracle_read(struct oracle_msg *m)
 		answer_sum(m, &a);
 }
 
+/* Section 11.5, 4: those that wait and may go on, all of them if PS mode has ended, wait no longer. */
+static bool wake(struct oracle_msg *m)
+{
+	bool ended = is_ended(m->j), any = false;
+
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		struct oracle_stepper *s = &m->j->step[w];
+
+		if (!s->waiting || (!ended && (!s->going || group_of(m->j, w) != group_of(m->j, m->w))))
+			continue;
+		s->waiting = false;
+		any = true;
+	}
+	return any;
+}
+
 void oracle_clock(struct oracle_msg *m)
 {
-	struct saina_clock *k = &m->j->clock;
+	struct oracle_stepper *s = &m->j->step[m->w];
 	struct oracle_ps_answer a;
-	uint64_t me = 1ull << m->w, woken;
 	uint32_t c = m->round;
+	bool all;
 
-	session_update(m);
-	clock_update_members(m->j);
-	if (c == k->done[m->w] && c <= SAINA_ROUND_MAX && k->going & me) {
-		k->done[m->w]++;
-		if (k->begun[m->w] < k->done[m->w])
-			k->begun[m->w] = k->done[m->w];
-		k->going &= ~me;
-		clock_update_members(m->j);
+	hello(m);
+	settle(m->j);
+	if (c == s->done && c <= SAINA_ROUND_MAX && s->going) {
+		s->done = c + 1;
+		s->going = false;
+		note_begun(s, c + 1);
+		settle(m->j);
 		oracle_count(m, SAINA_C_CLOCKED);
 		if (m->j->rt.policy.groups)
 			oracle_note_arrival(m);
-	} else if (c != SAINA_ROUND_ASK && c + 1 != k->done[m->w]) {
+	} else if (c != SAINA_ROUND_ASK && c + 1 != s->done) {
 		oracle_count(m, SAINA_C_CLOCK_ORDER);
 	}
-	if (k->going & me) {
-		k->waiting &= ~me;
-	} else {
-		k->waiting |= me;
+	s->waiting = !s->going;
+	if (s->waiting)
 		oracle_count(m, SAINA_C_CLOCK_WAIT);
-	}
-	woken = is_ended(m->j) ? k->waiting : k->waiting & k->going & peers_of(m->j, m->w);
-	k->waiting &= ~woken;
+	all = wake(m);
 	a = answer_prepare(m);
-	if (is_ended(m->j))
-		a.reason = SAINA_NAK_MODE;
-	job_update(m);
-	oracle_answer_go(m, &a, woken != 0);
+	a.reason = is_ended(m->j) ? SAINA_NAK_MODE : 0;
+	clock_moved(m);
+	oracle_answer_go(m, &a, all);
 }
