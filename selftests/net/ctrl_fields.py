@@ -41,8 +41,8 @@ def header(kind, job, worker, session=0, flags=0, rnd=0, segment=0, exponent=0, 
                        exponent, contributors, next_k, policy, mask, aux, slot_round, session)
 
 
-def join_message(job, worker, rnd=0, elements=0, nonce=1, token=b"", name=b"forger", reserved=0, **head):
-    body = token.ljust(32, b"\0") + name.ljust(32, b"\0") + struct.pack("<QQII", nonce, elements, rnd, reserved)
+def join_message(job, worker, rnd=0, elements=0, nonce=1, token=b"", name=b"forger", arrays=0, per_worker=0, **head):
+    body = token.ljust(32, b"\0") + name.ljust(32, b"\0") + struct.pack("<QQIHH", nonce, elements, rnd, arrays, per_worker)
     return (header(JOIN, job, worker, **head) + body).ljust(220, b"\0")
 
 
@@ -144,7 +144,7 @@ def say(what, m, job):
 
 def joins(job, worker):
     for what, fields in (("elements", {"elements": U64}), ("more", {"elements": 4097}), ("round", {"rnd": U32}),
-                         ("reserved", {"reserved": U32}), ("name", {"name": b"\xff" * 32}),
+                         ("arrays", {"arrays": U16, "per_worker": U16}), ("name", {"name": b"\xff" * 32}),
                          ("nonce", {"nonce": U64}), ("zero", {"nonce": 0}), ("token", {"token": b"\xff" * 32}),
                          ("session", {"session": U64}), ("segment", {"segment": U32}), ("flags", {"flags": 255}),
                          ("exponent", {"exponent": -128}), ("aux", {"aux": U32}), ("mask", {"mask": U64})):
@@ -157,6 +157,16 @@ def joins(job, worker):
 def size(job, *elements):
     for n in elements:
         say(n, join(join_message(job, 0, elements=int(n, 0))), job)
+
+
+def arrays(job, elements, number, per_worker):
+    """The size of a job that takes it from this worker."""
+    m = join(join_message(job, 0, elements=int(elements, 0), arrays=int(number), per_worker=int(per_worker)))
+    if m[1] == REFUSE:
+        print("refused", struct.unpack_from("<I", m, 56)[0])
+        return
+    print(struct.unpack_from("<Q", m, 56)[0])
+    leave(job, m[18], session_of(m))
 
 
 def back(job, worker, *cmd):
@@ -175,5 +185,5 @@ def back(job, worker, *cmd):
     print("slow")
 
 
-{"live": live, "joins": joins, "size": size, "back": back}[sys.argv[1]](int(sys.argv[2]), *(
-    [int(sys.argv[3]), *sys.argv[4:]] if sys.argv[1] != "size" else sys.argv[3:]))
+{"live": live, "joins": joins, "size": size, "arrays": arrays, "back": back}[sys.argv[1]](int(sys.argv[2]), *(
+    [int(sys.argv[3]), *sys.argv[4:]] if sys.argv[1] not in ("size", "arrays") else sys.argv[3:]))

@@ -70,7 +70,7 @@ equal "JOIN with a field at its extreme: refused with the reason, or welcome whe
 	"elements refused 6
 more refused 6
 round refused 1
-reserved refused 1
+arrays welcome
 name welcome
 nonce welcome
 zero welcome
@@ -97,6 +97,18 @@ for n in 0xffffffffffffffff 0x8000000000000000 0xffffffff00000000 0x100000000 0x
 		"$(in_worker 2 "$FORGER" size "${job_ids[grows]}" $n)"
 done
 check "JOIN that has 4096 elements is welcome after those" [ "$(in_worker 2 "$FORGER" size "${job_ids[grows]}" 4096)" = "4096 welcome" ]
+
+# Segments have 352 elements.  A job has as many as these arrays take in the worst case, and not one more.
+size_of() { # ELEMENTS ARRAYS PER-WORKER
+	in_worker 2 "$FORGER" arrays "${job_ids[grows]}" "$@"
+}
+equal "JOIN that has 1010 elements in one array, and 24 for each worker: a segment and three" 1408 "$(size_of 1010 1 24)"
+equal "JOIN that has 1010 elements in three arrays: the worst case is 1 + 1 + 1008, five segments" 1760 "$(size_of 1010 3 0)"
+equal "JOIN that has 352 elements in one array: a segment" 352 "$(size_of 352 1 0)"
+equal "JOIN that has 353 elements in one array: two segments" 704 "$(size_of 353 1 0)"
+equal "JOIN that has 1010 elements and says nothing of arrays: these" 1010 "$(size_of 1010 0 24)"
+matches "JOIN with 2^32 - 1 elements in as many arrays as can be: refused" "^refused (4|6)$" "$(size_of 0xffffffff 65535 65535)"
+matches "JOIN with 2^64 - 1 elements in as many arrays as can be: refused" "^refused (4|6)$" "$(size_of 0xffffffffffffffff 65535 65535)"
 
 # 5. JOIN of a worker that has just been declared dead
 job back workers 2 elements 4096 payload 256 policy bsp dead 30000

@@ -28,7 +28,8 @@ job fastest id 1 elements 700000 workers 4 token s3cret policy fastest:k=3
 job small id 2 elements 1000 workers 4 token s3cret
 job bad id 3 elements 700000 workers 4 token s3cret
 job drop id 4 elements 700000 workers 4 token s3cret policy fastest:k=3,late=drop
-ranks 4 "$ddp" same accumulate unused residual lost lost_at_first late_rule straggler broadcast refuse order
+job auto id 5 elements auto workers 4 token s3cret
+ranks 4 "$ddp" same accumulate unused residual lost lost_at_first late_rule straggler broadcast refuse auto order
 check "ddp: all ranks end well" wait_all 400
 points ddp
 

@@ -17,7 +17,7 @@ import saina.torch
 import ranks
 from ranks import OUT, RANK, close_to, digest, fails, loss_of, net, point, same_everywhere, train, train_with_straggler
 
-JOBS = {"bsp": 0, "fastest": 1, "small": 2, "bad": 3, "drop": 4}
+JOBS = {"bsp": 0, "fastest": 1, "small": 2, "bad": 3, "drop": 4, "auto": 5}
 
 
 def hooked(model, job, **how):
@@ -226,6 +226,31 @@ def case_refuse():
     with hooked(net(), "bad", bucket_cap_mb=0.1 if RANK == 1 else 25, find_unused_parameters=True) as (ddp, state):
         fails("other buckets on rank 1", "this rank (1)" if RANK == 1 else "rank 1 is about to reduce other buckets",
               lambda: loss_of(ddp, 0).backward())
+
+
+def case_auto():
+    """elements auto: the size that the first rank says is the one that is needed; with the sentence's size it works, too."""
+    wide = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(40)])
+    for name, model, how in (("1010 parameters", torch.nn.Linear(100, 10), {}), ("two buckets or more", net(), {"bucket_cap_mb": 1}),
+                             ("many buckets", wide, {"bucket_cap_mb": 0.02}), ("unused parameters", wide, {"find_unused_parameters": True})):
+        for early in (True, False):
+            ddp = DDP(model, **how)
+            state = ranks.new_state(JOBS["auto"], **({"model": ddp} if early else {}))
+            state.register(ddp)
+            inputs = torch.ones(4, next(model.parameters()).shape[1])
+            for _ in range(4):
+                ddp(inputs).sum().backward()
+            info = state.worker.info()
+            used = state._preamble.numel + sum(-(-b.numel // info.payload) * info.payload for b in state._layout)
+            allowed = 1.05 * used + len(state._layout) * info.payload
+            point(used <= info.elements <= allowed, f"auto: {name}, {'before' if early else 'in'} the first backward: as many elements as are needed, "
+                  "and at most 5 % and a segment for each bucket more", f"{used} <= {info.elements} <= {allowed}, {len(state._layout)} buckets")
+            # The rule of python.rst.
+            rule = sum(p.numel() for p in model.parameters()) + 24 * info.workers + info.payload * (len(state._layout) + 1)
+            point(used <= rule, f"auto: {name}: the rule for `elements' is enough", f"{used} > {rule}")
+            dist.barrier()
+            state.close()
+            dist.barrier()
 
 
 class Bucket:

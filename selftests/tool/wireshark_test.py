@@ -370,7 +370,7 @@ def wrong_test():
         ("a block scale that is none", frame(grad(exponent=111)), "not a block scale"),
         ("a mask with too few bits", frame(result(contributors=3), DATA, RESULT), "number of bits"),
         ("bytes behind the body of a control message", frame(body_of(20)[:-1] + b"\1", WORKER, CTRL), "must be 0"),
-        ("reserved bytes of a body", frame(padded(bare(16)[:-1] + b"\1"), WORKER, CTRL), "must be 0"),
+        ("reserved bytes of a body", frame(padded(bare(17)[:-1] + b"\1"), WORKER, CTRL), "must be 0"),
         ("a message that is shorter than its count says", frame(grad()[:-1]), "shorter than a message"),
         ("a message that the capture has only a part of", (frame(grad()), 100), "the capture ends"),
         ("a header that the capture has only a part of", (frame(grad()), 60), "the capture ends"),

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The transfer of a state from rank to rank, without a job: its bytes (state_format.py), and who gets it (peer_state.py).
-Also when a State warns about late gradients (late_rule.py), and which refusals mean that a job is too small (torch.py).  TAP.
+Also when a State warns about late gradients (late_rule.py), which refusals mean that a job is too small (torch.py), and how many buckets a model can have (buckets.py).  TAP.
 
 Skipped where python3 has no torch.
 """
@@ -13,6 +13,7 @@ import http.client
 import io
 import json
 import os
+import random
 import socket
 import struct
 import sys
@@ -33,6 +34,7 @@ except ImportError:
 
 # pylint: disable=wrong-import-position
 from saina import Error, peer_state
+from saina.buckets import most_buckets
 from saina.late_rule import LateRule
 from saina.membership import group_secret
 from saina.recovery import Recovery
@@ -481,6 +483,34 @@ def too_few():
           not _has_too_few(Error(errno.EACCES, "wrong token")), "a small MTU, and a wrong token: the job is not too small")
 
 
+def buckets():
+    """most_buckets() beside what PyTorch makes of random models whose gradients come in any order."""
+    rng = random.Random(16)
+    few, spare, worst = [], [], ""
+    for attempt in range(400):
+        sizes = [rng.choice((1, 10, 300, 4000, 60000, 400000)) * rng.randint(1, 9) for _ in range(rng.randint(1, 40))]
+        parameters = [torch.empty(n, device="meta") for n in sizes]
+        cap = rng.choice((1 << 10, 1 << 16, 1 << 20, 25 << 20))
+        default = rng.random() < 0.5
+        model = types.SimpleNamespace(bucket_bytes_cap=cap, bucket_bytes_cap_default=default)
+        limits = [torch.distributed._DEFAULT_FIRST_BUCKET_BYTES if default else cap, cap]
+        most = most_buckets(parameters, model)
+        made = []
+        for _ in range(5):
+            order = rng.sample(parameters, len(parameters))
+            made.append(len(torch.distributed._compute_bucket_assignment_by_size(order, limits)[0]))
+        if max(made) > most:
+            few.append((attempt, made, most))
+        # What a job gets more than the worst of these orders needs, of segments of 352 elements.
+        if (most - max(made)) * 352 > max(made) * 352 + 0.05 * sum(sizes):
+            spare.append((attempt, made, most, cap))
+    point(not few, "buckets: never fewer than PyTorch makes, in 2000 orders of 400 models", few[:3])
+    point(len(spare) < 4, "buckets: a job gets at most 5 % and a segment for each bucket more than it needs, in 99 % of them", spare[:5])
+    one = [torch.empty(1000), torch.empty(10)]
+    point(most_buckets(one, types.SimpleNamespace(bucket_bytes_cap=25 << 20)) == 1, "buckets: 1010 parameters are in one")
+    point(most_buckets(one, None) == 2, "buckets: 1010 parameters of a model that is not known here are in two at most")
+
+
 round_trips()
 malformed()
 handshake()
@@ -492,4 +522,5 @@ peers_that_fail()
 client_that_resets()
 late_rule()
 too_few()
+buckets()
 tap.end()

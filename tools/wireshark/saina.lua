@@ -159,7 +159,8 @@ local BODIES = {
 		{ "nonce", 8, "hex", "Nonce" },
 		{ "elements", 8, "dec", "Elements" },
 		{ "join.round", 4, "dec", "First round that the worker would send" },
-		{ "join.reserved", 4, "zero", "Reserved" },
+		{ "join.arrays", 2, "dec", "Arrays that the elements are reduced in, at most" },
+		{ "join.per_worker", 2, "dec", "Elements for each worker in one more array" },
 	},
 	report = {
 		{ "report.sent", 8, "dec", "Gradients sent for the first time" },

@@ -276,10 +276,13 @@ enum saina_path {
  *	who does not know it can say where this worker is
  * @elements: elements the worker intends to reduce, 0 = whatever the job has;
  *	more than the job has is refused
+ * @arrays: number of arrays that @elements are reduced in, at most.  Each begins at a segment: where
+ *	the first worker decides the job's size, it is so much larger.  0: @elements say all
+ * @per_worker: .. and that has room for one more array, of so many elements for each worker of
+ *	the job
  * @round: the first round this worker would send (0 for a fresh one, at most
  *	SAINA_ROUND_MAX); lets a job that lost its data path go on where most of its
  *	workers are
- * @reserved: 0
  */
 struct saina_join {
 	__u8	token[SAINA_TOKEN_LEN];
@@ -287,7 +290,8 @@ struct saina_join {
 	__le64	nonce;
 	__le64	elements;
 	__le32	round;
-	__le32	reserved;
+	__le16	arrays;
+	__le16	per_worker;
 } __attribute__((packed, aligned(4)));
 
 /**

@@ -104,7 +104,12 @@ static int check_opts(struct saina *s, const struct saina_opts *opts)
 		gethostname(host, sizeof(host) - 1);
 		snprintf(name, sizeof(j->body.name), "%s:%d", host, (int)getpid());
 	}
+	if (o->arrays > UINT16_MAX || o->per_worker > UINT16_MAX)
+		return saina_error(s, -EINVAL, "%u arrays and %u elements per worker: allowed are 0..%d",
+				   o->arrays, o->per_worker, UINT16_MAX);
 	j->body.elements = htole64(o->elements);
+	j->body.arrays = htole16(o->arrays);
+	j->body.per_worker = htole16(o->per_worker);
 	j->workers = o->workers;
 	j->join_ms = o->join_timeout_ms ? o->join_timeout_ms : JOIN_MS;
 	j->start_ms = o->start_timeout_ms;

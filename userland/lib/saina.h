@@ -79,6 +79,11 @@ enum saina_result_op {
  *	shared memory where the job's operator allows it; NULL: $SAINA_SHARE, else none
  * @cancel: once another thread has set it to another value than 0, saina_open() leaves the job and
  *	returns -ECANCELED within a fraction of a second; NULL: it cannot be ended
+ * @arrays: number of all-reduces in a round that the @elements are divided among, at most: each begins
+ *	at a segment, and a job whose size the first worker decides (elements auto) gets the room for
+ *	that.  0: @elements are all that a round needs
+ * @per_worker: with @arrays, elements for each worker of the job that one more all-reduce of the round
+ *	has
  */
 struct saina_opts {
 	size_t		size;
@@ -101,6 +106,8 @@ struct saina_opts {
 	unsigned int	workers;
 	const char	*share;
 	const int	*cancel;
+	unsigned int	arrays;
+	unsigned int	per_worker;
 };
 
 /**

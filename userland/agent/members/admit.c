@@ -194,6 +194,22 @@ static bool rejoin_is_early(struct agent *a, const struct sender *from, const st
 	return true;
 }
 
+/*
+ * Elements that the worker needs the job to have, where the first worker decides: each array begins
+ * at a segment.
+ */
+static uint64_t join_elements(const struct saina_job *job, const struct saina_join *join)
+{
+	uint64_t each = SAINA_SEGMENT_ELEMS(job->elem, job->payload);
+	uint64_t elements = le64toh(join->elements), arrays = le16toh(join->arrays);
+	uint64_t own = (uint64_t)le16toh(join->per_worker) * job->workers;
+
+	/* the core refuses more than 2^32 */
+	if (!job->elements_auto || !arrays || !elements || elements >> 32)
+		return elements;
+	return ((elements + arrays * (each - 1)) / each + (own + each - 1) / each) * each;
+}
+
 static void admit_worker(struct agent *a, const struct sender *from, const struct saina_hdr *h,
 			 const struct saina_join *join, const struct saina_job *job, int w)
 {
@@ -209,7 +225,7 @@ static void admit_worker(struct agent *a, const struct sender *from, const struc
 		.round = le32toh(join->round),
 		.ip = from->addr.sin_addr.s_addr,
 		.udp_port = from->addr.sin_port,
-		.elements = le64toh(join->elements),
+		.elements = join_elements(job, join),
 	};
 	uint64_t nonce = le64toh(join->nonce);
 	bool formed = job->state == SAINA_JOB_FORMING;

@@ -132,7 +132,7 @@ static void handle_datagram(struct agent *a, const struct sender *from, const vo
 	nonce = h->type == SAINA_MSG_JOIN ? le64toh(body->nonce) : 0;
 	if (!header_is_valid(h, len) ||
 	    (h->type == SAINA_MSG_JOIN &&
-	     (h->session || body->reserved || le32toh(body->round) > SAINA_ROUND_MAX))) {
+	     (h->session || le32toh(body->round) > SAINA_ROUND_MAX))) {
 		reply_refuse(
 			a, from, h, nonce, SAINA_REFUSE_MALFORMED,
 			"malformed: wrong length, unknown flags, a reserved field that is not 0, or a round out of range");

@@ -2,7 +2,7 @@
 """Buckets of gradients, and where the elements of each parameter lie in them."""
 
 import zlib
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import torch
 
@@ -24,6 +24,29 @@ class Started(NamedTuple):
     bucket: Bucket
     tensor: torch.Tensor
     future: Optional[torch.futures.Future]
+
+
+def most_buckets(parameters: Iterable[torch.Tensor], model: Any) -> int:
+    """How many buckets DistributedDataParallel can make of @parameters, at most, whatever the order in which their gradients are
+    computed.  @model: the DistributedDataParallel, or what has no bucket sizes: those are the default then, and there may be twice
+    as many.
+
+    A bucket is closed by the gradient with which it has its limit.  So each but the last has a gradient that is as large as
+    the limit, or small ones that are so together; and the first bucket has a limit of its own.
+    """
+    sizes = [p.numel() * p.element_size() for p in parameters]
+    first = torch.distributed._DEFAULT_FIRST_BUCKET_BYTES
+    limit = max(getattr(model, "bucket_bytes_cap", 25 << 20), 1)
+    # Since PyTorch 2.5 a bucket_cap_mb that is given is that of the first bucket, too.
+    if not getattr(model, "bucket_bytes_cap_default", True):
+        first = limit
+    rest = sum(sizes) - first
+    if rest <= 0:
+        most = 1
+    else:
+        small = [s for s in sizes if s < limit]
+        most = 1 + min(-(-rest // limit), len(sizes) - len(small) + sum(small) // limit + 1)
+    return max(min(most if hasattr(model, "bucket_bytes_cap") else 2 * most, len(sizes)), 1)
 
 
 def signature(layout: List[Bucket]) -> int:

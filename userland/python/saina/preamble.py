@@ -17,6 +17,8 @@ from ._lib import Error
 from .worker import Call, Request, Worker, rank_list
 
 _NOTICE = struct.Struct("<IIIIIHH")
+#: Elements of the preamble for each worker of the job.
+PER_WORKER = _NOTICE.size
 #: Flag of a rank that has no model of this job yet.
 JOINING = 1
 

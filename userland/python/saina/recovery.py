@@ -5,7 +5,7 @@ import errno
 import socket
 import time
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import torch
 
@@ -27,7 +27,7 @@ class Recovery:
 
     # Of State: the job, its rounds, and the layout of the gradients.
     worker: Worker
-    _join: Callable[[int, int], None]
+    _join: Callable[[Iterable[torch.Tensor]], None]
     _log: Callable[[str], None]
     _layout_move: Callable[[Dict[int, Tuple[int, int]], Dict[int, Tuple[int, int]]], None]
     _layout_use: Callable[[List[Bucket]], None]
@@ -123,8 +123,7 @@ class Recovery:
         if not self._transfer or self._in_body or self._failed:
             return
         if not self._worker:
-            parameters = list(self._transfer.parameters().values())
-            self._join(sum(p.numel() for p in parameters if p.requires_grad), len(parameters))
+            self._join(p for p in self._transfer.parameters().values() if p.requires_grad)
             if self._worker.info().round > 0:
                 self._join_late()
         elif self._stale:

@@ -31,12 +31,12 @@ import torch
 from ._buffer import content
 from ._lib import Error
 from .absent import Absent
-from .buckets import Bucket, Started, places, repack, signature
+from .buckets import Bucket, Started, most_buckets, places, repack, signature
 from .c10d import all_reduce
 from .checksum import EVERY, checksum
 from .late_rule import LateRule
 from .membership import ONE_EACH, Membership, register, unregister
-from .preamble import Notice, Preamble, Straggler, Stragglers
+from .preamble import PER_WORKER, Notice, Preamble, Straggler, Stragglers
 from .recovery import BeforeForward
 from .steps import Steps
 from .transfer import Transfer
@@ -44,8 +44,10 @@ from .worker import Call, Stats, Worker, join
 
 __all__ = ["State", "Straggler", "Stragglers", "all_reduce", "allreduce_hook"]
 
-#: Elements of the largest message: what a bucket can waste at its end while the job's payload is not known.
-_PAYLOAD_MAX = 4096
+#: Elements of the largest segment: what an array can waste at its end while the job's payload is not known.
+_PAYLOAD_MAX = 8192
+#: The largest number of arrays that join() can say.
+_ARRAYS_MAX = 65535
 
 
 def _log_line(line: str) -> None:
@@ -203,25 +205,25 @@ class State(Steps):
             self._worker.close()
         unregister(self)
 
-    def _join(self, numel: int, buckets: int) -> None:
-        """Joins; the first worker of a job without a size requests some more elements than the first buckets need."""
+    def _join(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Joins; @parameters: those that have gradients.  The first worker of a job without a size says what their buckets need."""
+        parameters = list(parameters)
+        numel, buckets = sum(p.numel() for p in parameters), most_buckets(parameters, self._model())
         membership = Membership.of(self._join_args)
         register(self, membership)
         try:
-            needed = numel + (buckets + 2) * _PAYLOAD_MAX
             how = {**self._join_args, "worker": membership.asked}
             try:
-                self._worker = join(elements=needed, **how)
+                self._worker = join(elements=numel, arrays=min(buckets, _ARRAYS_MAX), per_worker=PER_WORKER, **how)
             except Error as e:
-                if not _has_too_few(e):
+                if e.errno == errno.EPROTO:
+                    # An agent of an earlier release, which does not know arrays.
+                    self._worker = join(elements=numel + (buckets + 1) * _PAYLOAD_MAX, **how)
+                elif _has_too_few(e):
+                    raise Error(e.errno, f"{e.strerror}.  This model has {numel} parameters: a job with {PER_WORKER} elements for each worker and "
+                                         f"a payload for each of {buckets + 1} arrays more, or `elements auto' holds its gradients") from None
+                else:
                     raise
-                try:
-                    self._worker = join(elements=numel, **how)
-                except Error as e:
-                    if not _has_too_few(e):
-                        raise
-                    raise Error(e.errno, f"{e.strerror}.  This model has {numel} parameters: a job with `elements {needed}' or `elements "
-                                         "auto' holds its gradients") from None
             register(self, membership.found(self._worker.info()))
         except BaseException:
             self.close()
@@ -238,7 +240,7 @@ class State(Steps):
         backward.  DistributedDataParallel does the same by its process group."""
         copies = [content(t) for t in module.state_dict().values()]
         if not self._worker:
-            self._join(sum(p.numel() for p in module.parameters()), sum(1 for p in module.parameters()))
+            self._join(module.parameters())
         data = numpy.frombuffer(bytearray(b"".join(part for part, _ in copies)), numpy.uint8)
         self.worker.broadcast(data, root)
         at = 0
@@ -400,7 +402,7 @@ class State(Steps):
             if not (old <= new or new <= old):
                 raise Error(errno.EINVAL, f"these gradients belong to another model than this State: {ONE_EACH}")
         if not self._worker:
-            self._join(sum(b.numel for b in layout), len(layout))
+            self._join(p for b in layout for p in b.parameters)
         info = self.worker.info()
         needed = self._preamble.numel
         for b in layout:

@@ -552,7 +552,7 @@ def environment() -> Tuple[str, str, Optional[int]]:
 
 def join(aggregator: Optional[str] = None, job: Union[int, str, None] = None, worker: Optional[int] = None, *,
          token: Optional[str] = None, token_file: Optional[str] = None, name: Optional[str] = None,
-         interface: Optional[str] = None, elements: int = 0, window: int = 0, workers: int = 0,
+         interface: Optional[str] = None, elements: int = 0, arrays: int = 0, per_worker: int = 0, window: int = 0, workers: int = 0,
          join_timeout: float = 5, start_timeout: float = 0, timeout: float = 60,
          log: Optional[Callable[[str], Any]] = None) -> Worker:
     """Joins a job and waits until it runs, that is until all its workers have joined.
@@ -565,6 +565,9 @@ def join(aggregator: Optional[str] = None, job: Union[int, str, None] = None, wo
     @name: shown to people; None: host name and process id.
     @interface: to use; None: the route's.
     @elements: of the largest round; 0: as the job has.
+    @arrays: that these are reduced in, at most, each of which begins at a segment: if the job gets its size from its first worker
+        (`elements auto'), it is so much larger; 0: @elements are all.
+    @per_worker: with @arrays: elements for each worker that one more array of a round has.
     @window: messages in flight; 0: adaptive.
     @workers: as many the job must have; 0: as it has, or, with neither @worker nor $SAINA_RANK, as torchrun or mpirun
         started.
@@ -606,6 +609,7 @@ def join(aggregator: Optional[str] = None, job: Union[int, str, None] = None, wo
     o.token, o.token_file = string(token), string(token_file)
     o.name, o.interface = string(name), string(interface)
     o.elements, o.window = elements, window
+    o.arrays, o.per_worker = arrays, per_worker
     o.join_timeout_ms, o.start_timeout_ms, o.timeout_ms = ms(join_timeout), ms(start_timeout), ms(timeout)
     if log:
         keep.append(_log(log))
