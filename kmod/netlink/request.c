@@ -75,9 +75,15 @@ static int request_get(struct saina_request *rq, struct sk_buff *skb, struct nlm
 }
 
 /*
- * An extended acknowledgment holds a pointer to a static text, or 80 bytes; our sentences are
- * formatted and longer.  So the acknowledgment is sent from here, and -EINTR makes netlink
- * send no other.
+ * The acknowledgment is sent from here, as nfnetlink does for its batches, and -EINTR makes
+ * netlink_rcv_skb() send no other.  What was weighed:
+ *
+ * - NL_SET_ERR_MSG_FMT() cuts a sentence at 80 bytes, and Linux 6.1 has none.  What is cut is
+ *   the end, which says what to do.
+ * - A pointer in the extack of the handler is read after post_doit, without a lock: the text
+ *   would need memory that outlives the request.
+ * - A refused request has no answer that could carry the sentence in an attribute of this
+ *   family, and iproute2 and ynl print NLMSGERR_ATTR_MSG only.
  */
 static int refuse(struct saina_request *rq, int error)
 {
