@@ -50,9 +50,7 @@ include userland/dp/build.mk
 include userland/ctl/build.mk
 include userland/lib/build.mk
 include userland/agent/build.mk
-include userland/bench/build.mk
 include userland/allreduce/build.mk
-include userland/demo/build.mk
 include userland/python/build.mk
 include userland/examples/build.mk
 include userland/mpi/build.mk
@@ -100,7 +98,7 @@ check: deps
 
 # Debian packages that tests of the quick tier unpack and do not install: no test needs a network.
 check-downloads:
-	tools/saina-vm fetch --missing 6.1 >/dev/null
+	selftests/vm/saina-vm fetch --missing 6.1 >/dev/null
 	tools/get-digits $(B)/data >/dev/null
 
 # SHARD=2/4: the second of four parts, which can run at different times.
@@ -108,7 +106,7 @@ check-all: bench-deps torch-deps deb-deps
 	tools/install-deps full
 	tools/install-deps fashion
 	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs bench-programs
-	tools/saina-vm kernel-tools >/dev/null
+	selftests/vm/saina-vm kernel-tools >/dev/null
 	selftests/run --full $(if $(SHARD),--shard $(SHARD))
 
 # Prints what was installed where, and, for another PREFIX, the variables that a shell needs.

@@ -1,4 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+include selftests/bench/bench.mk
+include selftests/trainer/trainer.mk
+include selftests/figures/figures.mk
+include selftests/vm/vm.mk
 include selftests/oracle/oracle.mk
 include selftests/unit/unit.mk
 include selftests/datapath/datapath.mk

@@ -2,19 +2,6 @@
 include tools/saina/tool.mk
 -include tools/lab/lab.mk
 
-# The demo in the test VM, with saina.ko and the kernel datapath of Open vSwitch.
-DEMO_VM_KERNEL ?= 6.1
-demo-vm: deps
-	+$(MAKE) --no-print-directory -j$(shell nproc) all
-	tools/demo-vm --kernel $(DEMO_VM_KERNEL) $(DEMO_ARGS)
-.PHONY: demo-vm
-
-# Measures published results of policies: Documentation/figures.rst.
-figures: deps
-	+$(MAKE) --no-print-directory -j$(shell nproc) all
-	python3 tools/figures $(FIGURES_ARGS)
-.PHONY: figures
-
 # The dissector is not installed into Wireshark's plugin folder, whose path depends on its version.
 install: install-wireshark
 install-wireshark:

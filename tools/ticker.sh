@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Progress lines during a long step that prints nothing.  Sourced by tools/demo,
-# tools/demo-vm, tools/deb and tools/quickstart/common.sh, which define say().
+# selftests/vm/demo-vm, tools/deb and tools/quickstart/common.sh, which define say().
 
 ticker=''
 

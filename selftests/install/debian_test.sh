@@ -33,7 +33,7 @@ rm -f "$tmp"/out/*/*-dbgsym_*
 cp "$top/selftests/tap.sh" "$top/selftests/install/debian_guest.sh" "$tmp/out/"
 
 echo "# a Debian 12 boots, emulated: half an hour and more"
-"$top/tools/saina-vm" run --debian -m 4096 -t "$limit" -o "$tmp/out" -- \
+"$top/selftests/vm/saina-vm" run --debian -m 4096 -t "$limit" -o "$tmp/out" -- \
 	bash /run/vm/out/debian_guest.sh "$version" "$next" >"$tmp/log" 2>&1 &
 vm=$!
 wait "$vm"

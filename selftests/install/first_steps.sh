@@ -24,7 +24,7 @@ for tool in mmdebstrap lintian; do
 	command -v $tool >/dev/null || skip "$tool is not installed"
 done
 doc=$top/Documentation/containers.rst
-cache=$("$top/tools/saina-vm" cache)
+cache=$("$top/selftests/vm/saina-vm" cache)
 clean=$cache/debian-12 version=$(cat "$top/VERSION")
 tmp=$(mktemp -d) cgroup=/saina-first-$$ ns_pid=
 mount -t tmpfs first-steps "$tmp" || bail "no tmpfs"
@@ -58,7 +58,7 @@ if [ ! -e "$clean.made" ] || [ "$(cat "$clean.made")" != "$made" ]; then
 	echo "# making a Debian 12: some minutes"
 	rm -f "$clean.made"
 	# The packages of Debian that the command needs are downloaded by the same command.
-	"$top/tools/vm/new-root" "$clean" --variant=minbase --mode=root --skip=cleanup/apt,cleanup/tmp,cleanup/reproducible \
+	"$top/selftests/vm/new-root" "$clean" --variant=minbase --mode=root --skip=cleanup/apt,cleanup/tmp,cleanup/reproducible \
 		--customize-hook="copy-in $tmp/ours /mnt" \
 		--customize-hook="chroot \"\$1\" sh -c 'cd /mnt/ours && ${install/install/install -qq -y --download-only -o APT::Sandbox::User=root -o APT::Install-Recommends=true}'" \
 		--customize-hook="rm -r \"\$1\"/mnt/ours" \

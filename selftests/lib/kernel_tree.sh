@@ -1,13 +1,13 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Sourced: the parts of Debian's kernel sources (tools/saina-vm source) that tests use.
+# Sourced: the parts of Debian's kernel sources (selftests/vm/saina-vm source) that tests use.
 
 # kernel_tree TOP: unpacks the kernel's own checks and its selftests' framework, once
 # for each version, beside the archive; prints where.
 kernel_tree() {
 	local archive tree part
-	archive=$("$1/tools/saina-vm" source) || return
+	archive=$("$1/selftests/vm/saina-vm" source) || return
 	tree=${archive%/*}/tree-$(cat "${archive%/*}/version")
 	if [ ! -d "$tree" ]; then
 		part=$(mktemp -d "$tree.XXXXXX") || return

@@ -14,7 +14,7 @@ cd "$(dirname "$0")/../.." || exit 1
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 tree=$(kernel_tree "$PWD") || bail "no kernel sources"
-newer=$(tools/saina-vm kernel-tools) || bail "no kernel tools"
+newer=$(selftests/vm/saina-vm kernel-tools) || bail "no kernel tools"
 find kmod uapi -name '*.[ch]' ! -name '*.mod.c' | sort >"$tmp/files"
 [ "$(wc -l <"$tmp/files")" -gt 30 ]
 point $? "kernel style: sources are found ($(wc -l <"$tmp/files"))"

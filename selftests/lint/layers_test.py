@@ -25,10 +25,10 @@ from tap import Tap  # noqa: E402  # pylint: disable=wrong-import-position
 
 BUILD = os.path.realpath(os.environ.get("SAINA_BUILD", TOP + "/build"))
 KERNEL = "6.1"
-SOURCES = ("uapi", "kmod", "userland", "tools")
+SOURCES = ("uapi", "kmod", "userland", "tools", "selftests/bench", "selftests/trainer")
 BASES = ("uapi", "kmod", "userland", "userland/lib", "kmod/bpf", "selftests")	# of include directives
 ORACLE = "selftests/oracle"		# is in no room: tests may use all
-PYTHON = ("tools/bench", "tools/figures", "tools/lab", "userland/python/saina")
+PYTHON = ("selftests/bench", "selftests/figures", "tools/bench", "tools/lab", "userland/python/saina")
 LOOSE = ("kmod/netlink",)		# generated: one header declares the table and the handlers that it calls
 
 
@@ -133,7 +133,7 @@ def graph(pairs, strict):
 def is_built(paths):
     """Are the object files of these there?  Programs of make bench are not built by make check."""
     return all(os.path.exists(f"{BUILD}/obj/{os.path.splitext(p)[0]}.o") for p in paths
-               if p.startswith(("userland/", ORACLE)) and p.endswith((".c", ".cc")))
+               if p.startswith(("userland/", "tools/", "selftests/")) and p.endswith((".c", ".cc")))
 
 
 def circle(arrows):

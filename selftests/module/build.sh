@@ -24,7 +24,7 @@ find Kbuild kmod uapi -path kmod/bpf -prune -o \( -name '*.[ch]' -o -name Kbuild
 check=()
 command -v sparse >/dev/null && check=(C=1)
 log=$B/module/$kernel.log
-"$top/tools/saina-vm" build-module -k "$kernel" "$dir" W=1 "${check[@]}" >"$log" 2>&1 || {
+"$top/selftests/vm/saina-vm" build-module -k "$kernel" "$dir" W=1 "${check[@]}" >"$log" 2>&1 || {
 	cat "$log" >&2
 	exit 1
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # make check-debug: the tests of saina.ko in the kernel named debug, which has
-# KASAN, lockdep, kmemleak and more (tools/vm/debug.config).  First it shows that
+# KASAN, lockdep, kmemleak and more (selftests/vm/debug.config).  First it shows that
 # each of them works: the module in faults/ commits a fault for each, and the VM
 # must fail.  TAP; the last line is a summary.
 #
@@ -45,7 +45,7 @@ wanted() { # NAME
 fault() {
 	local line
 	line=$(grep -aE "$2" "$tmp/vm/dmesg.log" | head -n 1)
-	[ -n "$line" ] && grep -qE -f <(grep -v '^#' "$top/tools/vm/splat") <<<"$line"
+	[ -n "$line" ] && grep -qE -f <(grep -v '^#' "$top/selftests/vm/splat") <<<"$line"
 	point $? "debug kernel: a fault of the kind \"$1\" is reported"
 }
 
@@ -55,7 +55,7 @@ faults() {
 	local rc
 	wanted faults || return
 	# shellcheck disable=SC2016
-	vm "$top/tools/saina-vm" run -k debug -t 900 -o "$tmp/vm" -a kasan_multi_shot -- "$here/leakscan.sh" sh -c '
+	vm "$top/selftests/vm/saina-vm" run -k debug -t 900 -o "$tmp/vm" -a kasan_multi_shot -- "$here/leakscan.sh" sh -c '
 		ko=$1; shift
 		for fault; do insmod "$ko" fault=$fault && rmmod faults; done' sh "$B/module/faults/faults.ko" \
 		none sleep-in-atomic no-rcu-lock inverse-locks free-active-timer use-after-free \
@@ -85,7 +85,7 @@ step() {
 "$here/build.sh" debug >/dev/null || { echo "Bail out! saina.ko does not build for debug"; exit 1; }
 mkdir -p "$B/module/faults"
 cp -u "$here"/faults/* "$B/module/faults"
-"$top/tools/saina-vm" build-module -k debug "$B/module/faults" >"$B/module/faults.log" 2>&1 ||
+"$top/selftests/vm/saina-vm" build-module -k debug "$B/module/faults" >"$B/module/faults.log" 2>&1 ||
 	{ echo "Bail out! faults.ko does not build: $B/module/faults.log"; exit 1; }
 
 echo "# $messages random messages and $loops loops: fewer than on the other kernels"

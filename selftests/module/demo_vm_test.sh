@@ -36,7 +36,7 @@ in_group() { # PROCESS-GROUP: who is left of it
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
 
 # 1. Ctrl-C: a terminal sends it to all processes
-setsid env --default-signal=INT "$top/tools/demo-vm" --kernel "$kernel" --out "$tmp/out" >"$tmp/log" 2>&1 &
+setsid env --default-signal=INT "$top/selftests/vm/demo-vm" --kernel "$kernel" --out "$tmp/out" >"$tmp/log" 2>&1 &
 pid=$!
 # The VM is up, or the run has ended.  The first minute in the VM is set-up.
 vm_up() {
@@ -57,7 +57,7 @@ pid=
 rm -rf "$tmp/out"
 
 # 2. A whole run
-"$top/tools/demo-vm" --kernel "$kernel" --out "$tmp/out" --rounds 16 >"$tmp/log" 2>&1
+"$top/selftests/vm/demo-vm" --kernel "$kernel" --out "$tmp/out" --rounds 16 >"$tmp/log" 2>&1
 point $? "demo-vm: ends with status 0"
 diag "$(cat "$tmp/log")"
 output_has "jobs are configured in the kernel, by netlink"

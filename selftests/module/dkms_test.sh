@@ -9,13 +9,13 @@
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
 B=${SAINA_BUILD:-$top/build}
-cache=$("$top/tools/saina-vm" cache)
+cache=$("$top/selftests/vm/saina-vm" cache)
 version=$(cat "$top/VERSION")
 # shellcheck source=../tap.sh
 . "$top/selftests/tap.sh"
 
 command -v dkms >/dev/null || { echo "1..0 # SKIP dkms is not installed (apt-get install dkms)"; exit 4; }
-"$top/tools/saina-vm" fetch --missing 6.1 6.12 >/dev/null || exit 1
+"$top/selftests/vm/saina-vm" fetch --missing 6.1 6.12 >/dev/null || exit 1
 mkdir -p "$B/module"
 work=$(mktemp -d "$B/module/dkms.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -38,7 +38,7 @@ for k in 6.1 6.12; do
 	*.zst) zstd -q -d --rm "$ko"; ko=${ko%.zst} ;;
 	esac
 	# shellcheck disable=SC2016
-	"$top/tools/saina-vm" run -k "$k" -M "$ko" -e SAINA_CONTROL=kernel -e T="$B/saina" -- bash -c '
+	"$top/selftests/vm/saina-vm" run -k "$k" -M "$ko" -e SAINA_CONTROL=kernel -e T="$B/saina" -- bash -c '
 		"$T" job add a elements 5 workers 1 >/dev/null && "$T" -j job show | grep -q "\"name\":\"a\"" &&
 		rmmod saina' >>"$work/log" 2>&1
 	point $? "dkms: the module is loaded on $k and takes a job"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# In a VM whose kernel can fail allocations (tools/saina-vm -k debug): random
+# In a VM whose kernel can fail allocations (selftests/vm/saina-vm -k debug): random
 # messages while one allocation in twenty of the processes that send them fails.
 # Requests that fail half-way must be undone.  TAP.
 #

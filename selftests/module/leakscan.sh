@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# In a VM whose kernel has kmemleak (tools/saina-vm -k debug): runs a command, if
+# In a VM whose kernel has kmemleak (selftests/vm/saina-vm -k debug): runs a command, if
 # one is named, then has kmemleak look for memory that nothing points to any more,
 # and fails if there is some.  The kernel's own line about it fails the VM, too.
 #

@@ -59,7 +59,7 @@ $(call test,kselftest,full,host,1200,selftests/module/kselftest_test.sh)
 # How long configuration calls take with 64 jobs of 64 workers, in the test VM.
 # slub_debug: without it slabinfo counts whole partial slabs as in use.
 bench-netlink: all check-programs
-	ko=$$(selftests/module/build.sh $(VM_KERNEL)) && tools/saina-vm run -k $(VM_KERNEL) \
+	ko=$$(selftests/module/build.sh $(VM_KERNEL)) && selftests/vm/saina-vm run -k $(VM_KERNEL) \
 		-a 'slub_debug=FZP,kmalloc-cg-*' -- \
 		sh -c "insmod $$ko && exec $(abspath $(B))/selftests/netlink_full $(or $(BENCH_ARGS),-n 1000)"
 

@@ -5,7 +5,7 @@
 # aggregator, however short it is, if its type allows that.  The lab is that of lib.sh, with three
 # ranks.
 
-tests=$("$(dirname "$0")/../../tools/get-mpi4py" 2>&1) || {
+tests=$("$(dirname "$0")/get-mpi4py" 2>&1) || {
 	echo "1..0 # SKIP $(tail -n 1 <<<"$tests")"
 	exit 4
 }

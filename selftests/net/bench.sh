@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # `make bench' in its smallest form: every contender reduces, every sum is right, the
-# report is complete, nothing is left behind.  Times are not judged.  tools/bench makes the labs,
+# report is complete, nothing is left behind.  Times are not judged.  selftests/bench makes the labs,
 # of two workers on a Linux bridge.
 #
 # 1. A small run
@@ -23,7 +23,7 @@ for p in saina gloo openmpi; do
 done
 
 # 1. A small run
-python3 "$top/tools/bench" --workers 2 --sizes 64KiB --links unlimited,1gbit/256kb --seconds 0.05 \
+python3 "$top/selftests/bench" --workers 2 --sizes 64KiB --links unlimited,1gbit/256kb --seconds 0.05 \
 	--out "$tmp/out" >"$tmp/log" 2>&1
 point $? "bench: a small run ends well"
 sed 's/^/# /' "$tmp/log"
@@ -70,7 +70,7 @@ gro_is() {
 	done
 }
 set_gro() {
-	python3 - "$top/tools/bench" "${SAINA_TEST_RUN}benchgro" "$1" <<'PY'
+	python3 - "$top/selftests/bench" "${SAINA_TEST_RUN}benchgro" "$1" <<'PY'
 import sys
 sys.dont_write_bytecode = True
 sys.path[:0] = [sys.argv[1], sys.argv[1] + "/../lab"]
@@ -87,7 +87,7 @@ point $? "bench: GRO is switched on and off at all workers"
 "$top/tools/saina-lab" down "${SAINA_TEST_RUN}benchgro" >/dev/null
 
 # 3. A run with strains
-python3 "$top/tools/bench" --workers 2 --sizes 64KiB --hook xdp --strain overload,loss,tcp --seconds 0.05 --out "$tmp/out" >"$tmp/log" 2>&1
+python3 "$top/selftests/bench" --workers 2 --sizes 64KiB --hook xdp --strain overload,loss,tcp --seconds 0.05 --out "$tmp/out" >"$tmp/log" 2>&1
 point $? "bench: a run with strains ends well"
 sed 's/^/# /' "$tmp/log"
 report_has "bench: strained rows have libsaina with and without, verified, and no peers" \
@@ -104,7 +104,7 @@ check "bench: the table says which hook the ports had" grep -q 'hook xdp' "$tmp/
 point $? "bench: no busy loop is left"
 
 # 4. A run that is interrupted
-python3 "$top/tools/bench" --workers 2 --sizes 64KiB --out "$tmp/out" >"$tmp/log" 2>&1 &
+python3 "$top/selftests/bench" --workers 2 --sizes 64KiB --out "$tmp/out" >"$tmp/log" 2>&1 &
 running=$!
 lab_is_up() {
 	[ "$(leftovers | wc -l)" -ge 3 ]
@@ -119,7 +119,7 @@ check "bench: an interrupted run leaves nothing behind" [ "$(leftovers)" = "" ]
 # 5. Open MPI hangs
 # One process of Open MPI is stopped in each of its turns, so that it hangs; the bench reports that
 # on a terminal.
-script -qefc "python3 '$top/tools/bench' --workers 2 --sizes 64KiB --seconds 0.9 --out '$tmp/out'" "$tmp/log" >/dev/null 2>&1 &
+script -qefc "python3 '$top/selftests/bench' --workers 2 --sizes 64KiB --seconds 0.9 --out '$tmp/out'" "$tmp/log" >/dev/null 2>&1 &
 running=$!
 while kill -0 "$running" 2>/dev/null; do
 	# The process is looked up before the turn is read, so it belongs to that turn or to an earlier one.
@@ -143,10 +143,10 @@ point $? "bench: the table and the end of the output say who hung and was left o
 point $? "bench: no process of a peer that hung is left"
 
 # 6. Bad usage
-output=$(python3 "$top/tools/bench" --sizes 3 2>&1)
+output=$(python3 "$top/selftests/bench" --sizes 3 2>&1)
 [ $? = 2 ] && [[ $output == *'"3" is not a size from 1KiB to 64MiB'* ]]
 point $? "bench: an invalid size is a usage error with a message"
-output=$(SAINA_BUILD=$tmp python3 "$top/tools/bench" --out "$tmp/out" 2>&1)
+output=$(SAINA_BUILD=$tmp python3 "$top/selftests/bench" --out "$tmp/out" 2>&1)
 [ $? = 1 ] && [[ $output == *"is missing: run \`make all bench-programs'"* ]]
 point $? "bench: a program that was not built is named, with the command that builds it"
 plan

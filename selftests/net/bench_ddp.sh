@@ -7,7 +7,7 @@
 . "$(dirname "$0")/bench_lib.sh"
 report=$tmp/ddp.json
 
-"$top/tools/bench-ddp" --turns 2 --steps 3 --rate none --buckets 300000 2000 90 --out "$tmp" >"$tmp/output" 2>&1
+"$top/selftests/bench/bench-ddp" --turns 2 --steps 3 --rate none --buckets 300000 2000 90 --out "$tmp" >"$tmp/output" 2>&1
 point $? "bench-ddp: it ends well" || diag "$(tail -n 20 "$tmp/output")"
 report_has "bench-ddp: all ways have taken their steps" \
 	'.none | [.C, .hook, .DDP, .alone, .Gloo] | map(select(.us > 0 and .cpu > 0 and (.turns | length) == 2)) | length == 5'

@@ -17,7 +17,7 @@ trap 'exit 130' INT TERM HUP
 # The labs carry this name, as labs of other tests may exist at the same time.
 export SAINA_TEST_RUN=${SAINA_TEST_RUN:-t$$}
 
-# leftovers: prints files of labs that tools/bench has made and not removed.
+# leftovers: prints files of labs that selftests/bench has made and not removed.
 leftovers() {
 	find /run/netns /run/saina-lab -maxdepth 1 -name "*${SAINA_TEST_RUN}bench*" 2>/dev/null
 }

@@ -9,7 +9,7 @@
 report=$tmp/out/bench-policies.json
 
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
-python3 "$top/tools/bench/policies.py" --quick --out "$tmp/out" >"$tmp/log" 2>&1
+python3 "$top/selftests/bench/policies.py" --quick --out "$tmp/out" >"$tmp/log" 2>&1
 point $? "bench-policies: a small run ends well"
 sed 's/^/# /' "$tmp/log"
 report_has "bench-policies: time-outs, k, the window and groups are measured" \
@@ -21,7 +21,7 @@ report_has "bench-policies: the controller has made groups, and all workers step
 	'[.rows[] | select(.policy) | (.policy | test("^grouped:g=([2-9]|1[0-6]),groups=")), (.undelayed_steps_per_second, .one_group_steps_per_second, .steps_per_second | . > 0)]
 	== [true, true, true, true]'
 check "bench-policies: a run that ended leaves nothing behind" [ "$(leftovers)" = "" ]
-refused=$(python3 "$top/tools/bench/policies.py" --only speed --out "$tmp/out" 2>&1)
+refused=$(python3 "$top/selftests/bench/policies.py" --only speed --out "$tmp/out" 2>&1)
 [ $? = 2 ] && [[ $refused == *'"speed" is none of time-out, k, window, groups'* ]]
 point $? "bench-policies: a part that does not exist is refused with those that do"
 plan

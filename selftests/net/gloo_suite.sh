@@ -17,7 +17,7 @@ DEFAULT_BRIDGE=linux
 # The tests are not in the package: the source, of 18 MB, is downloaded, and the tests are kept.
 version=$(dpkg-query -W -f '${source:Upstream-Version}' python3-torch 2>/dev/null)
 [ -n "$version" ] || { echo "1..0 # SKIP python3-torch is not installed"; exit 4; }
-cache=$("$TOP/tools/saina-vm" cache)/pytorch-$version
+cache=$("$TOP/selftests/vm/saina-vm" cache)/pytorch-$version
 if [ ! -e "$cache/test_c10d_gloo.py" ]; then
 	mkdir -p "$cache"
 	/usr/lib/apt/apt-helper download-file "http://deb.debian.org/debian/pool/main/p/pytorch/pytorch_$version.orig.tar.xz" \

@@ -25,7 +25,7 @@ leftovers() {
 	leftovers_of_any
 }
 
-check "the guests' kernel is there" "$TOP/tools/saina-vm" fetch --missing 6.1 || bail "no kernel for the guests"
+check "the guests' kernel is there" "$TOP/selftests/vm/saina-vm" fetch --missing 6.1 || bail "no kernel for the guests"
 
 # 1. What is refused
 fails "refuses a bridge without addresses for the guests" 2 'addresses must be free' --bridge br9

@@ -16,14 +16,14 @@ skip() {
 }
 [ "$(id -u)" = 0 ] || skip "needs root"
 command -v mmdebstrap >/dev/null || skip "mmdebstrap is not installed"
-root=$("$top/tools/saina-vm" cache)/trixie-torch
+root=$("$top/selftests/vm/saina-vm" cache)/trixie-torch
 packages=python3-torch,python3-cffi-backend,python3-numpy
 exec 9>"$root.lock"
 flock 9
 if [ "$(cat "$root.made" 2>/dev/null)" != "$packages" ]; then
 	echo "# making a Debian 13 with PyTorch: some minutes"
 	rm -f "$root.made"
-	"$top/tools/vm/new-root" "$root" --variant=minbase --mode=root --skip=cleanup/tmp,cleanup/reproducible --include=$packages \
+	"$top/selftests/vm/new-root" "$root" --variant=minbase --mode=root --skip=cleanup/tmp,cleanup/reproducible --include=$packages \
 		trixie "$root" "deb http://deb.debian.org/debian trixie main" >"$root.log" 2>&1 </dev/null || {
 		tail -n 20 "$root.log" | sed 's/^/# /'
 		echo "Bail out! no Debian 13, see $root.log"

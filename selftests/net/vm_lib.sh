@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# For tests with workers in VMs (vm_workers.sh, vm_workers_tc.sh): tools/saina-vm on a tap that is a port of
+# For tests with workers in VMs (vm_workers.sh, vm_workers_tc.sh): selftests/vm/saina-vm on a tap that is a port of
 # the lab.  Sourced instead of lib.sh.
 
 if [ -n "${SAINA_VM-}" ]; then
@@ -13,7 +13,7 @@ fi
 . "$(dirname "$0")/lib.sh"
 
 # The VMs start in the lab, from where no archive can be reached.
-check "taps: the VMs' kernels are there" "$TOP/tools/saina-vm" fetch --missing 6.1 6.12 || bail "no kernels for the VMs"
+check "taps: the VMs' kernels are there" "$TOP/selftests/vm/saina-vm" fetch --missing 6.1 6.12 || bail "no kernels for the VMs"
 
 declare -A vm_pids=()
 
@@ -25,7 +25,7 @@ vm_start() {
 	rm -rf "$dir"
 	mkdir "$dir"
 	# Its temporary files go with ours, even if it is killed.
-	TMPDIR=$WORK "$LAB_TOOL" exec "$LAB" switch "$TOP/tools/saina-vm" run -k "$2" -m 512 -c 1 \
+	TMPDIR=$WORK "$LAB_TOOL" exec "$LAB" switch "$TOP/selftests/vm/saina-vm" run -k "$2" -m 512 -c 1 \
 		-t 900 -o "$dir" --tap "t$1" -- "$NET_DIR/vm_guest.sh" "$AGG_NET.$((10 + $1))/24" "${@:3}" \
 		>"$dir/output" 2>&1 </dev/null &
 	vm_pids[$1]=$!

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Workers in virtual machines: two namespaces and two VMs (Debian's 6.1 and 6.12
-# under tools/saina-vm) train in one job, the XDP program on the VMs' taps as on
+# under selftests/vm/saina-vm) train in one job, the XDP program on the VMs' taps as on
 # any other port.
 #
 #     saina-$LAB-sw: sainad, OVS br0 10.190.0.1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Taps with the tc hook: two namespaces and a VM (Debian's 6.1 under tools/saina-vm) train in
+# Taps with the tc hook: two namespaces and a VM (Debian's 6.1 under selftests/vm/saina-vm) train in
 # one job on a Linux bridge, with losses, with all ports on tc and with some of them on XDP.
 #
 #     saina-$LAB-sw: sainad, br0 10.190.0.1

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "bench/allreduce/serve.h"
+#include "../../tools/bench/serve.h"
 
 static const char *how;
 static int rank, ranks;

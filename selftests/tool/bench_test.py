@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tools/bench without a network: its contenders are bench_contender.c, its labs count bytes that
+"""selftests/bench without a network: its contenders are bench_contender.c, its labs count bytes that
 nobody sends.  Real runs: selftests/net/bench.sh."""
 
 import contextlib
@@ -14,7 +14,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-sys.path[:0] = [TOP + "/tools/bench", TOP + "/tools/lab", TOP + "/selftests/lib"]
+sys.path[:0] = [TOP + "/selftests/bench", TOP + "/tools/bench", TOP + "/tools/lab", TOP + "/selftests/lib"]
 # pylint: disable=wrong-import-position
 import cpu_profile
 import group
@@ -27,7 +27,7 @@ import runner
 import scale
 from tap import Tap
 
-spec = importlib.util.spec_from_file_location("bench_main", TOP + "/tools/bench/__main__.py")
+spec = importlib.util.spec_from_file_location("bench_main", TOP + "/selftests/bench/__main__.py")
 bench_main = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(bench_main)
 CONTENDER = os.path.join(os.environ.get("SAINA_BUILD", TOP + "/build"), "selftests", "bench-contender")
@@ -108,7 +108,7 @@ group.STOP_TIMEOUT = 0.1
 
 
 def run(*words, deadline=None, **how):
-    """(exit status, what it said, its JSON, the files it made) of tools/bench with two workers"""
+    """(exit status, what it said, its JSON, the files it made) of selftests/bench with two workers"""
     HOW.clear()
     HOW.update({k.replace("_", "-"): v for k, v in how.items()})
     out = tempfile.mkdtemp()

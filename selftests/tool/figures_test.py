@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tools/figures without a network: the models against known values, and whole runs whose workers
+"""selftests/figures without a network: the models against known values, and whole runs whose workers
 are a simulation with an error.  Real runs: selftests/net/figures.sh."""
 
 import contextlib
@@ -16,7 +16,7 @@ import tempfile
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 os.environ["SAINA_BUILD"] = tempfile.mkdtemp()		# where results are kept
-sys.path[:0] = [TOP + "/tools/figures", TOP + "/tools/lab", TOP + "/selftests/lib"]
+sys.path[:0] = [TOP + "/selftests/figures", TOP + "/tools/lab", TOP + "/selftests/lib"]
 # pylint: disable=wrong-import-position
 import accuracy
 import accuracy_plan
@@ -30,7 +30,7 @@ from lab import BenchError
 from models import Outcome
 from tap import Tap
 
-spec = importlib.util.spec_from_file_location("figures_main", TOP + "/tools/figures/__main__.py")
+spec = importlib.util.spec_from_file_location("figures_main", TOP + "/selftests/figures/__main__.py")
 figures = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(figures)
 tap = Tap("figures: ")

@@ -33,7 +33,7 @@ $(B)/selftests/saina-sanitized: $(TOOL_SRC) $(wildcard tools/saina/*.h userland/
 
 $(B)/selftests/tool_hostile_test: | $(B)/selftests/saina-sanitized
 
-$(B)/selftests/bench-contender: $(call objs,selftests/tool/bench_contender.c userland/bench/allreduce/serve.c)
+$(B)/selftests/bench-contender: $(call objs,selftests/tool/bench_contender.c tools/bench/serve.c)
 	$(call link,$^)
 check-programs: $(B)/selftests/bench-contender
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "demo/rng.h"
-#include "demo/train.h"
-#include "demo/train_sim_policy.h"
+#include "../trainer/rng.h"
+#include "../trainer/train.h"
+#include "../trainer/train_sim_policy.h"
 #include "../lib/statement.h"
 
 static char dir[] = "/tmp/saina-train-test.XXXXXX";

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# How tools/saina-vm judges the log of a kernel: trouble fails a run whatever the script's status
+# How selftests/vm/saina-vm judges the log of a kernel: trouble fails a run whatever the script's status
 # is.  A breakpoint trap where memory holds no breakpoint is the emulator's fault; where memory
 # holds one it is not.
 
@@ -16,7 +16,7 @@ run() { # EXPECTED-STATUS DESCRIPTION LINE...: a script that has the kernel log 
 	local want=$1 what=$2
 	shift 2
 	# shellcheck disable=SC2016 # the VM's shell expands it
-	"$top/tools/saina-vm" run -k 6.1 -m 512 -c 1 -o "$tmp/out" -t 200 -- \
+	"$top/selftests/vm/saina-vm" run -k 6.1 -m 512 -c 1 -o "$tmp/out" -t 200 -- \
 		sh -c 'for line; do echo "<4>$line" >/dev/kmsg; done; exit 7' sh "$@" >"$tmp/output" 2>&1
 	check "vm: $what: exit status $want" [ $? = "$want" ] || diag "$(cat "$tmp/output")"
 }

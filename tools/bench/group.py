@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The processes of one contender, one for each worker, and the protocol with them, which
-userland/bench/allreduce/serve.h describes."""
+tools/bench/serve.h describes."""
 
 import os
 import selectors

@@ -4,7 +4,7 @@
     peer.py gloo SOCKET RANK RANKS INTERFACE STORE
     mpirun ... peer.py mpi SOCKET
 
-userland/bench/allreduce/serve.h describes the commands that it gets by the socket, and its answers."""
+tools/bench/serve.h describes the commands that it gets by the socket, and its answers."""
 
 import socket
 import sys

@@ -13,6 +13,11 @@ $(B)/bench:
 	@mkdir -p $(B)
 	ln -sfn $(abspath tools/bench) $@
 
+# The contender of `saina bench' and `make bench'.
+BENCH_SERVE := $(call objs,tools/bench/serve.c)
+$(B)/bench-saina: $(call objs,tools/bench/saina.c) $(BENCH_SERVE) $(B)/libsaina.a
+	$(CC) $(LDFLAGS) -Wl,--wrap=setsockopt -o $@ $^ -pthread -lm
+
 ALL += $(B)/saina $(B)/bench $(B)/bench-saina
 
 install: install-saina
