@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* saina_layout(): residual and scale go where the elements go.  saina_poll(), SAINA_SUM_ONCE. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include "saina.h"
 #include "lib_member.h"
@@ -220,11 +221,103 @@ static void test_once(void **state)
 	member_close_all(a, s, 2);
 }
 
+/* Sums @value of worker @i, of which @base is in results already; k = 1. */
+static float add_to(struct saina *s, float base, float value, int op)
+{
+	struct saina_req *r;
+	float f[N], b[N];
+
+	for (int j = 0; j < N; j++) {
+		b[j] = base;
+		f[j] = base + value;
+	}
+	assert_int_equal(saina_allreduce_start_from(s, f, b, N, SAINA_FLOAT32, op, &r), 0);
+	assert_int_equal(saina_wait(s, r, NULL), 0);
+	assert_int_equal(saina_round_done(s), 0);
+	return f[N - 1];
+}
+
+static float kept(struct saina *s)
+{
+	float res[N];
+
+	assert_int_equal(saina_residual(s, 0, N, SAINA_FLOAT32, res), 0);
+	assert_true(res[0] == res[N - 1]);
+	return res[0];
+}
+
+/* Number 1 is late with gradients that were added to results: twice in a row, then with a NaN. */
+static void test_base(void **state)
+{
+	struct agg *a;
+	struct saina *s[2];
+	struct saina_req *r;
+	int32_t buf[N] = {0};
+
+	a = member_job(s, 2, 1);
+	assert_true(add_to(s[0], 4, 1, SAINA_MEAN) == 5 && add_to(s[1], 4, 2, SAINA_MEAN) == 5);
+	assert_true(kept(s[0]) == 0 && kept(s[1]) == 2);
+	assert_true(add_to(s[0], 5, 1, SAINA_MEAN) == 6 && add_to(s[1], 5, 8, SAINA_MEAN) == 6);
+	assert_true(kept(s[1]) == 10);
+	add_to(s[0], 6, 1, SAINA_MEAN);
+	add_to(s[1], 6, NAN, SAINA_MEAN);
+	assert_true(kept(s[1]) == 10);
+	/* In time, it contributes all: the base, too. */
+	assert_true(add_to(s[1], 7, 1, SAINA_MEAN) == 18 && kept(s[1]) == 0);
+	assert_int_equal(saina_allreduce_start_from(s[1], buf, (float *)buf, N, SAINA_INT32, SAINA_SUM, &r), -EINVAL);
+	assert_non_null(strstr(saina_strerror(s[1], 0), "only float32 has a base"));
+	member_close_all(a, s, 2);
+}
+
+/* Replaces part of what number 1 keeps, then what is not to be replaced. */
+static void test_replace(void **state)
+{
+	struct agg *a;
+	struct saina *s[2];
+	struct saina_req *r;
+	float f[N], res[N];
+	int32_t buf[N];
+
+	a = member_job(s, 2, 1);
+	add_to(s[0], 0, 1, SAINA_SUM);
+	add_to(s[1], 0, 2, SAINA_SUM);
+	for (int j = 0; j < N; j++)
+		f[j] = j;
+	assert_int_equal(saina_residual_set(s[1], 30, 500, SAINA_FLOAT32, f), 0);
+	assert_int_equal(saina_residual(s[1], 0, N, SAINA_FLOAT32, res), 0);
+	for (int j = 0; j < N; j++)
+		assert_true(res[j] == (j < 30 || j >= 530 ? 2 : j - 30));
+	/* Worker 0 keeps nothing: only what is set. */
+	assert_int_equal(saina_residual_set(s[0], 30, 500, SAINA_FLOAT32, f), 0);
+	assert_int_equal(saina_residual(s[0], 0, N, SAINA_FLOAT32, res), 0);
+	for (int j = 0; j < N; j++)
+		assert_true(res[j] == (j < 30 || j >= 530 ? 0 : j - 30));
+	f[7] = NAN;
+	assert_int_equal(saina_residual_set(s[1], 0, N, SAINA_FLOAT32, f), -EINVAL);
+	assert_non_null(strstr(saina_strerror(s[1], 0), "infinite or not a number"));
+	assert_int_equal(saina_residual_set(s[1], 64, 64, SAINA_INT32, f), -EINVAL);
+	assert_non_null(strstr(saina_strerror(s[1], 0), "segment 1 keeps elements of the other type"));
+	assert_int_equal(saina_residual_set(s[1], UINT64_MAX, 2, SAINA_FLOAT32, f), -EINVAL);
+	assert_int_equal(saina_residual_set(s[1], 1, 1u << 20, SAINA_FLOAT32, f), -EINVAL);
+	assert_int_equal(saina_residual_set(s[1], 0, 0, SAINA_FLOAT32, NULL), 0);
+	/* Zeros are no residual, of either type. */
+	memset(f, 0, sizeof(f));
+	assert_int_equal(saina_residual_set(s[1], 0, N, SAINA_FLOAT32, f), 0);
+	assert_int_equal(saina_residual_set(s[1], 0, N, SAINA_INT32, f), 0);
+	assert_int_equal(member_start(s[1], buf, 1, 1, &r), 0);
+	assert_int_equal(saina_residual_set(s[1], 0, N, SAINA_INT32, f), -EBUSY);
+	assert_int_equal(saina_wait(s[1], r, NULL), 0);
+	assert_int_equal(saina_round_done(s[1]), 0);
+	member_close_all(a, s, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		statement("layout: residual moves with its elements and is counted at the new place", test_residual),
 		statement("layout: a sum that is apart from residuals adds, changes and keeps none", test_once),
+		statement("residual: what earlier results have already is not kept", test_base),
+		statement("residual: replaced between rounds, by finite elements of the same type", test_replace),
 		statement("arguments are checked before anything is sent", test_arguments),
 		statement("layout: moves that would lose residual, or at the wrong time, are refused", test_refusals),
 		statement("layout: scales move with their segments, the coarsest wins", test_scale),

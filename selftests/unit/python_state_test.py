@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The transfer of a state from rank to rank, without a job: its bytes (state_format.py), and who gets it (peer_state.py).
-Also when a State warns about late gradients (late_rule.py), which refusals mean that a job is too small (torch.py), and how many buckets a model can have (buckets.py).  TAP.
+Also where gradients lie in buckets, and how many of these a model can have (buckets.py), what is kept of gradients (residuals.py,
+accumulated.py), when a State warns about late ones (late_rule.py), and which refusals mean that a job is too small (torch.py).  TAP.
 
 Skipped where python3 has no torch.
 """
@@ -27,6 +28,7 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [os.path.join(os.environ.get("SAINA_BUILD", TOP + "/build"), "python"), TOP + "/selftests/lib"]
 os.environ.setdefault("SAINA_LIBRARY", os.path.join(os.environ.get("SAINA_BUILD", TOP + "/build"), "libsaina.so.0"))
 try:
+    import numpy
     import torch
 except ImportError:
     print("1..0 # SKIP python3 has no torch")
@@ -34,11 +36,13 @@ except ImportError:
 
 # pylint: disable=wrong-import-position
 from saina import Error, peer_state
-from saina.buckets import most_buckets
+from saina.accumulated import Accumulated
+from saina.buckets import Bucket, Known, Memory, Started, most_buckets, repack, repacked, set_gradients, signature, strides_of
 from saina.late_rule import LateRule
 from saina.membership import group_secret
 from saina.recovery import Recovery
 from saina.peer_state import Server, Unavailable, Unfit, fetch, fetch_any
+from saina.residuals import Residuals, unit
 from saina.state_format import decode, encode
 from saina.torch import _has_too_few
 from saina.transfer import Transfer
@@ -511,8 +515,139 @@ def buckets():
     point(most_buckets(one, None) == 2, "buckets: 1010 parameters of a model that is not known here are in two at most")
 
 
+def forms():
+    """Parameters of one value in several memory layouts."""
+    value = torch.arange(240, dtype=torch.float32).view(2, 3, 4, 10)
+    gaps = torch.zeros(2, 3, 4, 20)[..., ::2]
+    yield "contiguous", value.clone()
+    yield "channels_last", value.contiguous(memory_format=torch.channels_last)
+    yield "transposed", value.permute(3, 1, 0, 2).contiguous().permute(2, 1, 3, 0)
+    yield "with gaps", gaps.copy_(value)
+
+
+def layouts():
+    """Elements of a bucket and of a parameter, as DistributedDataParallel lays them out."""
+    found = {name: torch.nn.Parameter(x) for name, x in forms()}
+    first = found["contiguous"]
+    memory = {name: Bucket.of([p]) for name, p in found.items()}
+    # Dense ones lie as in memory, the others are contiguous.
+    wrong = [name for name, p in found.items() if name != "with gaps" and
+             not torch.equal(next(memory[name].views(p.detach().as_strided((240,), (1,))))[1], first)]
+    point(not wrong and memory["with gaps"].strides == memory["contiguous"].strides, "dense parameters lie in a bucket as in memory, others are contiguous", wrong)
+    point(strides_of(torch.zeros(4, 1, 3, 1).contiguous(memory_format=torch.channels_last)) == strides_of(torch.zeros(4, 1, 3, 1)),
+          "the stride of a dimension of one element means nothing")
+    for name, p in list(found.items()) + [("expanded", torch.nn.Parameter(torch.ones(5, 1).expand(5, 4)))]:
+        of = Bucket.of([p])
+        data = torch.zeros(3 + of.numel)[3:]        # not at the beginning of its memory
+        want = torch.arange(of.numel, dtype=torch.float32).view(p.shape)
+        next(of.views(data))[1].copy_(want)
+        set_gradients([Started(of, data, None)])
+        alone = p.detach().clone().requires_grad_() if name == "with gaps" else p
+        made, p.grad = p.grad, None
+        (alone * want).sum().backward()
+        point(torch.equal(made, want) and (name == "with gaps" or made.stride() == alone.grad.stride()),
+              f"a gradient of a lost round has the elements and strides that autograd gives it: {name}", f"{made.stride()} {alone.grad.stride()}")
+        p.grad = None
+    sent = Started(memory["channels_last"], torch.rand(240), None)
+    there = repacked([sent._replace(base=sent.tensor * 2)], [memory["channels_last"]._replace(strides=memory["transposed"].strides)])
+    back = Started(memory["channels_last"], torch.zeros(240), torch.futures.Future())
+    repack(there, [back])
+    point(torch.equal(back.future.wait(), sent.tensor) and not torch.equal(there[0].tensor, sent.tensor) and torch.equal(there[0].base, there[0].tensor * 2),
+          "a gradient goes to the layout of other ranks and back, where its strides are others")
+    signatures = [signature([b]) for name, b in memory.items() if name != "with gaps"]
+    point(len(set(signatures)) == 3 and signatures[0] == signature([memory["with gaps"]]), "the signature of a layout says how parameters lie in memory")
+
+
+def keeps():
+    """What is kept of late gradients belongs to parameters: it moves with them, waits for those that are in no bucket, and has a unit."""
+    kept = numpy.zeros(3000, numpy.float32)
+
+    def put(at, x):
+        kept[at:at + x.numel()] = x.numpy()
+    worker = types.SimpleNamespace(info=lambda: types.SimpleNamespace(payload=100), residual=lambda at, n: kept[at:at + n].copy(), set_residual=put)
+    residuals = Residuals(worker, 100)
+    p, q = torch.nn.Parameter(torch.zeros(2, 3, 4, 10)), torch.nn.Parameter(torch.zeros(7))
+    turned = Bucket.of([torch.zeros(2, 3, 4, 10).contiguous(memory_format=torch.channels_last)]).strides
+    both, alone, other = [Bucket.of([q, p])], [Bucket.of([q])], [Bucket([p], turned, 240), Bucket.of([q])]
+    residuals.use_unit(both, 8.0)
+    kept[100:347] = numpy.arange(1, 248)
+    residuals.move(both, alone)
+    point((kept[100:107] == numpy.arange(1, 8)).all() and not kept[107:].any(), "a parameter that is frozen keeps nothing in the job")
+    residuals.use_unit(alone, 2.0)
+    point((kept[100:107] == numpy.arange(1, 8) / 4).all(), "what is kept is converted when the scale changes")
+    residuals.move(alone, other)
+    was = (torch.arange(8, 248, dtype=torch.float32) / 4).view(p.shape)
+    point(torch.equal(next(other[0].views(torch.from_numpy(kept[100:340].copy())))[1], was) and (kept[400:407] == numpy.arange(1, 8) / 4).all(),
+          "a parameter that is thawed gets back what was kept of it, in the present scale and memory format")
+    kept[100] = 1e38
+    residuals.use_unit(other, 2e8)
+    point(numpy.isfinite(kept).all() and kept[100] > 3.4e38, "what is kept stays finite")
+    scaler = types.SimpleNamespace(get_scale=lambda: 1024.0)
+    refused = 0
+    for bad in (0.0, -1.0, float("inf"), float("nan")):
+        try:
+            unit(bad, [scaler])
+        except ValueError:
+            refused += 1
+    point(unit(4.0, [scaler]) == 4096.0 and refused == 4, "the unit of gradients is the product of the scales, and finite")
+
+
+def watched():
+    """What a gradient had before a rank added to it."""
+    p = torch.nn.Parameter(torch.zeros(3))
+    of, seen = Bucket.of([p]), Accumulated()
+
+    def base():
+        return seen.base(of, p.grad.flatten())
+    p.sum().backward()
+    first = base()
+    seen.watch([p])
+    seen.clear()
+    p.sum().backward()
+    point(first is None and torch.equal(base(), torch.ones(3)), "of a sum over rounds the part before this rank's backward is known")
+    p.sum().backward()
+    point(torch.equal(base(), torch.ones(3)), "a second backward in the round adds nothing to that part")
+    for what, drop in (("0", lambda: p.grad.zero_()), ("None", lambda: setattr(p, "grad", None))):
+        drop()
+        p.sum().backward()
+        point(base() is None, f"after zero_grad() (grad {what}) in the round nothing was there")
+        seen.clear()
+        p.sum().backward()
+    seen.clear()
+    point(torch.equal(base(), p.grad), "a gradient that nothing was added to is that part")
+    seen.unwatch()
+    point(not p._backward_hooks, "a State that is closed watches no parameters")
+
+
+def whose():
+    """Whether gradients are of a State's model; whether buckets are those of the step before."""
+    a, b, c = (torch.nn.Parameter(torch.zeros(2)) for _ in range(3))
+    known = Known()
+    known.add([a, b])
+    known.check([b, c])
+    try:
+        known.check([c])
+        said = ""
+    except Error as e:
+        said = str(e)
+    known.add([b, c])
+    known.check([c])
+    point("belong to another model" in said, "parameters of which none is known are of another model", said)
+    memory, first, rebuilt = Memory(), [torch.zeros(2)], [torch.zeros(2), torch.zeros(3)]
+    rounds = []
+    for buffers in (first, rebuilt, rebuilt, first, first, first):
+        memory.computed(buffers)
+        rounds.append(memory.rounds)
+    point(rounds == [1, 2, 2, 1, 2, 2] and memory.has(0, first[0]) and not memory.has(0, torch.zeros(2)) and not memory.has(1, rebuilt[1]),
+          "buckets are final in the second round of a DistributedDataParallel", rounds)
+
+
 round_trips()
 malformed()
+layouts()
+keeps()
+watched()
+whose()
 handshake()
 impostors()
 group()

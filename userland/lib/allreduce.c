@@ -19,6 +19,13 @@
 int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 			  enum saina_result_op op, struct saina_req **req)
 {
+	return saina_allreduce_start_from(s, buf, NULL, n, type, op, req);
+}
+
+int saina_allreduce_start_from(struct saina *s, void *buf, const float *base, size_t n,
+			       enum saina_type type, enum saina_result_op op,
+			       struct saina_req **req)
+{
 	int ret;
 
 	if (!req)
@@ -27,7 +34,7 @@ int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type 
 	ret = saina_lock(s);
 	if (ret)
 		return ret;
-	ret = saina_req_start(s, buf, n, type, op, req);
+	ret = saina_req_start(s, buf, base, n, type, op, req);
 	if (!ret)
 		saina_wake(s);
 	return saina_unlock(s, ret);
@@ -173,7 +180,7 @@ int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
 	if (!ret)
 		ret = check_call(s, call);
 	if (!ret)
-		ret = saina_req_start(s, buf, n, type, op, &req);
+		ret = saina_req_start(s, buf, NULL, n, type, op, &req);
 	if (!ret)
 		ret = req_wait(s, req, call);
 	/* If other workers had another type the round is over, too. */

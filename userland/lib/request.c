@@ -146,7 +146,7 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 	return 0;
 }
 
-int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
+int saina_req_start(struct saina *s, void *buf, const float *base, size_t n, enum saina_type type,
 		    enum saina_result_op op, struct saina_req **req)
 {
 	struct saina_req *r;
@@ -155,6 +155,8 @@ int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 
 	if (!ret && (!n || !buf))
 		ret = saina_error(s, -EINVAL, "all-reduce of no elements, or without a buffer");
+	if (!ret && base && type != SAINA_FLOAT32)
+		ret = saina_error(s, -EINVAL, "all-reduce: only float32 has a base");
 	if (ret)
 		return ret;
 	segments = (n - 1) / s->session.job.payload + 1;
@@ -175,7 +177,7 @@ int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 		return saina_error(s, -ENOMEM, "out of memory");
 	r->s = s;
 	r->t = (struct saina_tensor){
-		.buf = buf, .n = n, .type = type, .once = op == SAINA_SUM_ONCE};
+		.buf = buf, .base = base, .n = n, .type = type, .once = op == SAINA_SUM_ONCE};
 	r->op = op;
 	saina_reduce_start(&s->round, r, saina_now());
 	*req = r;

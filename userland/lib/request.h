@@ -11,7 +11,7 @@ int saina_check_startable(struct saina *s);
  * Caller holds s->lock.  Queues an all-reduce; does not wake the progress thread.  0, -EINVAL,
  * -EDOM, -ENOMEM, or why none can be submitted.
  */
-int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
+int saina_req_start(struct saina *s, void *buf, const float *base, size_t n, enum saina_type type,
 		    enum saina_result_op op, struct saina_req **req);
 /* Sets the message of a request that finished with @err, and returns @err. */
 int saina_req_error(struct saina *s, int err);

@@ -334,6 +334,18 @@ int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type 
 			  enum saina_result_op op, struct saina_req **req);
 
 /**
+ * saina_allreduce_start_from() - start an all-reduce of gradients that are added up over rounds
+ * @buf: as of saina_allreduce_start(): the results of earlier rounds plus what is new
+ * @base: the part of @buf that earlier results have already, which is not kept if this worker is not
+ *	counted; the library's until saina_wait() returns.  Only float32; NULL: nothing
+ *
+ * Returns as saina_allreduce_start().
+ */
+int saina_allreduce_start_from(struct saina *s, void *buf, const float *base, size_t n,
+			       enum saina_type type, enum saina_result_op op,
+			       struct saina_req **req);
+
+/**
  * saina_wait() - wait until the result of @req is in its buffer, and free @req
  * @call: out, what became of it; may be NULL
  *
@@ -424,6 +436,18 @@ int saina_set_round(struct saina *s, uint32_t round);
  */
 int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type type,
 		   void *out);
+
+/**
+ * saina_residual_set() - replace the residual, between rounds
+ * @first, @n: as of saina_residual()
+ * @in: in units of the tensor (float32), or exact (int32)
+ *
+ * Returns 0 or, with nothing changed, -EINVAL (beyond the end, an element is infinite or not a
+ * number, or a segment keeps elements of the other type), -EBUSY (a round is open), or why the job
+ * failed.
+ */
+int saina_residual_set(struct saina *s, uint64_t first, uint64_t n, enum saina_type type,
+		       const void *in);
 
 /**
  * struct saina_move - elements that change their place in the gradient

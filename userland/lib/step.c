@@ -28,7 +28,7 @@ int saina_push(struct saina *s, void *buf, size_t n, enum saina_type type)
 		ret = saina_error(s, -EINVAL, "step %u is complete: call saina_read() first",
 				  s->round.flow.round);
 	else
-		ret = saina_req_start(s, buf, n, type, SAINA_SUM, &req);
+		ret = saina_req_start(s, buf, NULL, n, type, SAINA_SUM, &req);
 	if (!ret)
 		saina_wake(s);
 	return saina_unlock(s, ret);

@@ -7,9 +7,13 @@
 #include "quant.h"
 #include "saina.h"
 
-/* The caller's elements, from segment @first on. */
+/*
+ * The caller's elements, from segment @first on.  @base: what of them earlier results have already,
+ * which no residual keeps; NULL: nothing.
+ */
 struct saina_tensor {
 	void	 *buf;
+	const float *base;
 	size_t	 n;
 	uint32_t first;
 	enum saina_type type;
@@ -82,6 +86,16 @@ void saina_gradient_learn(struct saina_gradient *g, uint32_t segment, const stru
  * (some residual would be lost).
  */
 int saina_gradient_move(struct saina_gradient *g, const struct saina_move *moves, size_t n);
+
+/*
+ * Copies the residual of @n elements from @first on; what there is not is 0.  -EINVAL: a segment keeps
+ * elements of another type than @type; @at: which.
+ */
+int saina_residual_get(const struct saina_gradient *g, uint64_t first, uint64_t n, enum saina_type type,
+		       uint32_t *out, uint32_t *at);
+/* Replaces it: the reverse.  -EDOM: an element is infinite or not a number.  Changes nothing on errors. */
+int saina_residual_put(struct saina_gradient *g, uint64_t first, uint64_t n, enum saina_type type,
+		       const uint32_t *in, uint32_t *at);
 
 /* residual.c: the contribution was counted, and its result has @exponent. */
 void saina_residual_counted(struct saina_gradient *g, uint32_t segment, int exponent);

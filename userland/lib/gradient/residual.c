@@ -11,7 +11,7 @@
  *	counted				becomes 0; in a job of int16 or bfloat16, what was rounded off
  *	counted, result is NaN		stays, because nothing of such a result is used
  *	counted, without the residual	stays: the residual was too large to be added
- *	not counted			becomes gradient + residual
+ *	not counted			becomes gradient - base + residual
  *	not counted, not finite		stays; the gradient is dropped
  *	not counted, late=drop		becomes 0
  *	SAINA_SUM_ONCE			stays, always
@@ -20,8 +20,11 @@
  * rounds.  In a job of int32 the worker also rounds off up to half a unit of its exponent, and the
  * aggregator up to one unit of the sum's, once for each contributor; no residual keeps that.  In a
  * job of int16 the aggregator alone does.
+ * The base is the part of the gradient that earlier results have already: a trainer that adds up
+ * gradients of several rounds reduces the sum again.
  * Residuals are always finite.
  */
+#include <errno.h>
 #include <float.h>
 #include <math.h>
 #include "gradient.h"
@@ -60,10 +63,26 @@ static void clear_residual(struct saina_gradient *g, uint32_t segment)
 		p->residual = 0;
 }
 
+/* @res += @data - @base.  Returns how many elements are beyond the largest float32. */
+static size_t add_floats(float *res, const float *data, const float *base, size_t n)
+{
+	size_t dropped = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		res[i] = (base ? data[i] - base[i] : data[i]) + res[i];
+		if (isfinite(res[i]))
+			continue;
+		res[i] = copysignf(FLT_MAX, res[i]);
+		dropped++;
+	}
+	return dropped;
+}
+
 size_t saina_residual_keep(struct saina_gradient *g, uint32_t segment)
 {
 	struct saina_segment_state *p = &g->state[segment];
 	uint32_t *res = residual_at(g, segment);
+	const float *base = p->t->base;
 	const void *data;
 	size_t n, dropped = 0;
 
@@ -72,23 +91,14 @@ size_t saina_residual_keep(struct saina_gradient *g, uint32_t segment)
 	data = saina_gradient_data(g, segment, &n);
 	if (p->t->type == SAINA_FLOAT32 && saina_quant_largest(g->quant, data, NULL, n) >= g->infinite)
 		return n;
-	if (!p->residual) {
-		memcpy(res, data, 4 * n);
-		memset(res + n, 0, 4 * (g->job->payload - n));
-	} else if (p->t->type == SAINA_INT32) {
+	if (base)
+		base += (size_t)(segment - p->t->first) * g->job->payload;
+	if (!p->residual)
+		memset(res, 0, 4 * g->job->payload);
+	if (p->t->type == SAINA_INT32)
 		g->quant->add(res, res, data, n);
-	} else {
-		const float *f = data;
-		float *r = (float *)res;
-
-		for (size_t i = 0; i < n; i++) {
-			r[i] = f[i] + r[i];
-			if (isfinite(r[i]))
-				continue;
-			r[i] = copysignf(FLT_MAX, r[i]);
-			dropped++;
-		}
-	}
+	else
+		dropped = add_floats((float *)res, data, base, n);
 	p->residual = p->t->type;
 	return dropped;
 }
@@ -133,5 +143,69 @@ size_t saina_residual_stepped(struct saina_gradient *g, uint32_t segment, int ex
 	if (g->state[segment].t->type == SAINA_FLOAT32)
 		return keep_remainder(g, segment, exponent, limit);
 	clear_residual(g, segment);
+	return 0;
+}
+
+/* Does one of the segments of a range keep elements of another type? */
+static bool find_other_type(const struct saina_gradient *g, uint64_t first, uint64_t n,
+			    enum saina_type type, uint32_t *at)
+{
+	uint64_t end = (first + n + g->job->payload - 1) / g->job->payload;
+
+	for (uint64_t i = first / g->job->payload; n && i < end; i++) {
+		*at = i;
+		if (g->state[i].residual && g->state[i].residual != type)
+			return true;
+	}
+	return false;
+}
+
+/* Elements from @at on that are in the segment of @at. */
+static uint64_t piece(const struct saina_gradient *g, uint64_t at, uint64_t end)
+{
+	uint64_t n = g->job->payload - at % g->job->payload;
+
+	return n < end - at ? n : end - at;
+}
+
+int saina_residual_get(const struct saina_gradient *g, uint64_t first, uint64_t n, enum saina_type type,
+		       uint32_t *out, uint32_t *at)
+{
+	uint64_t m;
+
+	if (find_other_type(g, first, n, type, at))
+		return -EINVAL;
+	for (uint64_t i = first; i < first + n; i += m, out += m) {
+		m = piece(g, i, first + n);
+		if (g->state[i / g->job->payload].residual)
+			memcpy(out, g->residual + i, 4 * m);
+		else
+			memset(out, 0, 4 * m);
+	}
+	return 0;
+}
+
+int saina_residual_put(struct saina_gradient *g, uint64_t first, uint64_t n, enum saina_type type,
+		       const uint32_t *in, uint32_t *at)
+{
+	uint32_t payload = g->job->payload;
+	uint64_t m;
+
+	if (find_other_type(g, first, n, type, at))
+		return -EINVAL;
+	for (uint64_t i = 0; type == SAINA_FLOAT32 && i < n; i++)
+		if (!isfinite(((const float *)in)[i]))
+			return -EDOM;
+	for (uint64_t i = first; i < first + n; i += m, in += m) {
+		uint32_t segment = i / payload, *res = residual_at(g, segment), any = 0;
+
+		m = piece(g, i, first + n);
+		if (!g->state[segment].residual)
+			memset(res, 0, 4 * payload);
+		memcpy(res + i % payload, in, 4 * m);
+		for (uint32_t j = 0; j < payload; j++)
+			any |= res[j];
+		g->state[segment].residual = any ? type : 0;
+	}
 	return 0;
 }

@@ -71,6 +71,18 @@ int saina_round_move(struct saina_round *r, const struct saina_move *moves, size
 	return saina_gradient_move(&r->grad, moves, n);
 }
 
+int saina_round_residual(const struct saina_round *r, uint64_t first, uint64_t n, enum saina_type type,
+			 uint32_t *out, uint32_t *at)
+{
+	return saina_residual_get(&r->grad, first, n, type, out, at);
+}
+
+int saina_round_residual_set(struct saina_round *r, uint64_t first, uint64_t n, enum saina_type type,
+			     const uint32_t *in, uint32_t *at)
+{
+	return saina_residual_put(&r->grad, first, n, type, in, at);
+}
+
 static struct saina_req *request_of(const struct saina_segment_state *p)
 {
 	return (void *)((char *)p->t - offsetof(struct saina_req, t));

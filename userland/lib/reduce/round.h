@@ -48,6 +48,11 @@ void saina_round_saturated(struct saina_round *r, uint32_t segment, size_t n);
 
 /* Between rounds: elements change places, as in saina_gradient_move(). */
 int saina_round_move(struct saina_round *r, const struct saina_move *moves, size_t n);
+/* As saina_residual_get() and saina_residual_put(). */
+int saina_round_residual(const struct saina_round *r, uint64_t first, uint64_t n, enum saina_type type,
+			 uint32_t *out, uint32_t *at);
+int saina_round_residual_set(struct saina_round *r, uint64_t first, uint64_t n, enum saina_type type,
+			     const uint32_t *in, uint32_t *at);
 
 /* transfer.c: a RESULT, COMPLETION, STALE or ASK_REPLY that saina_session_check() has accepted. */
 void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now);

@@ -16,7 +16,7 @@ import numpy
 from ._lib import Error
 from .worker import Call, Request, Worker, rank_list
 
-_NOTICE = struct.Struct("<IIIIIHH")
+_NOTICE = struct.Struct("<IIIIIHHd")
 #: Elements of the preamble for each worker of the job.
 PER_WORKER = _NOTICE.size
 #: Flag of a rank that has no model of this job yet.
@@ -37,6 +37,8 @@ class Notice(NamedTuple):
     address: int = 0
     port: int = 0
     flags: int = 0
+    #: what its gradients are divided by after backward; 0: it has none
+    scale: float = 0.0
 
 
 class Straggler(NamedTuple):
@@ -131,12 +133,21 @@ class Preamble:
             self._raise_mismatch(counted, others)
         # What is counted in the first rounds may be of processes that ran before these.
         if call.round >= self.first + 2:
+            self._check_scales(call.round, known)
             self._check_models(call.round, known)
         self._has_residual = self._me not in counted
         self._lateness_add({w: n.waited for w, n in notices.items()})
         for w in counted:
             self.seen[w] = call.round
         return counted
+
+    def _check_scales(self, round: int, notices: Dict[int, Notice]) -> None:
+        """Compares the units of the gradients."""
+        mine, who = self._sent.scale, {w: n.scale for w, n in notices.items() if n.scale and n.scale != self._sent.scale}
+        if mine and who:
+            raise Error(errno.EPROTO, f"this rank ({self._me}) divides its gradients by {mine:g} in round {round}, "
+                                      f"{', '.join(f'rank {w} by {s:g}' for w, s in sorted(who.items()))}: the loss scale (GradScaler, State.scale) must "
+                                      "be the same on all ranks, so call scaler.update() in step(), and give the scaler to State(extra=[scaler])")
 
     def _check_models(self, round: int, notices: Dict[int, Notice]) -> None:
         """Compares the models of the ranks that were counted, and of this one."""

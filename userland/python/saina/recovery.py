@@ -11,7 +11,8 @@ import torch
 
 from ._lib import Error
 from .absent import Absent
-from .buckets import Bucket, Started
+from .accumulated import Accumulated
+from .buckets import Bucket, Started, same_layout
 from .membership import group_secret
 from .peer_state import Server, Unavailable, Unfit, address_towards, fetch_any, token_of
 from .preamble import JOINING, Notice, Preamble
@@ -29,13 +30,12 @@ class Recovery:
     worker: Worker
     _join: Callable[[Iterable[torch.Tensor]], None]
     _log: Callable[[str], None]
-    _layout_move: Callable[[Dict[int, Tuple[int, int]], Dict[int, Tuple[int, int]]], None]
     _layout_use: Callable[[List[Bucket]], None]
-    _places: Callable[[List[Bucket]], Dict[int, Tuple[int, int]]]
     _join_args: Dict[str, Any]
     _worker: Optional[Worker]
     _preamble: Preamble
     _absent: Absent
+    _accumulated: Accumulated
     _layout: List[Bucket]
     _round: List[Started]
     _requests: List[Any]
@@ -45,7 +45,6 @@ class Recovery:
     _in_round: bool
     _rounds: int
     _since_join: int
-    _settled: int
     _last_end: float
     _stepped: bool
 
@@ -89,10 +88,10 @@ class Recovery:
             self._transfer.offer(self._position, self._rounds)
 
     def _position(self) -> Dict[str, Any]:
-        """What a rank must know to continue here: the job's round, steps of the model, names of the parameters in each bucket."""
+        """What a rank must know to continue here: the job's round, steps of the model, names and strides of the parameters in each bucket."""
         name = {id(p): n for n, p in self._transfer.parameters().items()}
         return {"round": self.worker.info().round, "rounds": self._rounds,
-                "layout": [[name[id(p)] for p in b.parameters] for b in self._layout]}
+                "layout": [[name[id(p)] for p in b.parameters] for b in self._layout], "strides": [b.strides for b in self._layout]}
 
     def _at_rest(self) -> Optional[Tuple[int, Dict[str, Any]]]:
         """Called by the server's thread: the position between two rounds, if step() has followed the last one; None in a round,
@@ -114,6 +113,7 @@ class Recovery:
             s.tensor.zero_()
             if s.future and not s.future.done():
                 s.future.set_result(s.tensor)
+        self._accumulated.clear()
         self._round, self._requests, self._carried = [], [], None
         self._stale, self._in_round = True, False
         return True
@@ -182,11 +182,11 @@ class Recovery:
         layout = []
         for names in found["layout"]:
             of = [parameters[n] for n in names]
-            layout.append(Bucket(of, sum(p.numel() for p in of)))
-        if self._layout and self._places(self._layout) != self._places(layout):
-            self._layout_move(self._places(self._layout), self._places(layout))
-        if not self._layout or self._places(self._layout) != self._places(layout):
-            self._adopted, self._settled = True, 0
+            layout.append(Bucket.of(of))
+        if "strides" in found:
+            layout = [b._replace(strides=[tuple(s) for s in strides]) for b, strides in zip(layout, found["strides"])]
+        if not self._layout or not same_layout(self._layout, layout):
+            self._adopted = True
             self._layout_use(layout)
         self._ahead += found["rounds"] - self._rounds
         self._rounds = found["rounds"]

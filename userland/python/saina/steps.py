@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterable, Iterator, TypeVar, Union
 import torch
 
 from ._lib import Error
-from .buckets import Started, set_gradients
+from .buckets import Memory, Started, ids, set_gradients
 from .recovery import Recovery
 
 T = TypeVar("T")
@@ -19,6 +19,8 @@ class Steps(Recovery):
     # Of State.
     behind: int
     _model: Callable[[], Any]
+    _module: Callable[[], Any]
+    _memory: Memory
     _round_finish: Callable[[], bool]
     _lost: int
 
@@ -41,8 +43,11 @@ class Steps(Recovery):
         if not self._layout or not self.behind:
             return False
         # DDP rebuilds its buckets in the second forward; until then this rank does not know those of the others.
-        if self._since_join < 2 and not self._adopted:
+        if self._memory.rounds < 2 and not self._adopted:
             return False
+        module = self._module()
+        if module is not None and {id(p) for p in module.parameters() if p.requires_grad} != ids(self._layout):
+            return False        # layers were frozen or thawed: the same
         if self._failed:
             raise self._failed
         if getattr(self._model(), "find_unused_parameters", False):

@@ -31,16 +31,18 @@ import torch
 from ._buffer import content
 from ._lib import Error
 from .absent import Absent
-from .buckets import Bucket, Started, most_buckets, places, repack, signature
+from .accumulated import Accumulated
+from .buckets import Bucket, Known, Memory, Started, ids, most_buckets, places, repack, repacked, same_layout, signature
 from .c10d import all_reduce
 from .checksum import EVERY, checksum
 from .late_rule import LateRule
 from .membership import ONE_EACH, Membership, register, unregister
 from .preamble import PER_WORKER, Notice, Preamble, Straggler, Stragglers
 from .recovery import BeforeForward
+from .residuals import Residuals, unit
 from .steps import Steps
 from .transfer import Transfer
-from .worker import Call, Stats, Worker, join
+from .worker import Call, Request, Stats, Worker, join
 
 __all__ = ["State", "Straggler", "Stragglers", "all_reduce", "allreduce_hook"]
 
@@ -112,7 +114,11 @@ class State(Steps):
         self._failed: Optional[Error] = None    # of a round that will not finish
         self._layout: Optional[List[Bucket]] = None
         self._signature = 0
-        self._settled = 0                   # rounds of this layout
+        self._residuals: Optional[Residuals] = None
+        self._accumulated = Accumulated()
+        self._known = Known()
+        self._memory = Memory()
+        self._scale = 1.0
         self._round: List[Started] = []    # buckets of the present round
         self._requests: List[Any] = []
         self._rounds = 0
@@ -182,6 +188,17 @@ class State(Steps):
         self._rounds = saved["rounds"]
 
     @property
+    def scale(self) -> float:
+        """What the gradients are divided by after backward, beside get_scale() of the scalers in extra: a loss scale, or the
+        number of batches or tokens of a round.  Set it before the backward of each round in which it has changed, to the same
+        on all ranks: what is kept of late gradients is converted."""
+        return self._scale
+
+    @scale.setter
+    def scale(self, to: float) -> None:
+        self._scale = unit(float(to), [])
+
+    @property
     def behind(self) -> int:
         """Rounds that are decided, but not yet applied to this rank's model."""
         return self._worker.behind if self._worker else 0
@@ -201,6 +218,7 @@ class State(Steps):
     def close(self) -> None:
         """Leave the job: the others no longer wait for this rank."""
         self._serve_end()
+        self._accumulated.unwatch()
         if self._worker:
             self._worker.close()
         unregister(self)
@@ -231,6 +249,7 @@ class State(Steps):
             raise
         log = self._join_args["log"] or _log_line
         self._preamble = Preamble(self._worker, log)
+        self._residuals = Residuals(self._worker, self._preamble.numel)
         self._absent = Absent(self._worker, self._preamble, log, self._round_timeout, self._on_dead)
         self._late_rule = LateRule(self._worker, self._transfer.optimizers if self._transfer else list)
         self._serve_begin()
@@ -257,8 +276,7 @@ class State(Steps):
         elif getattr(model, "broadcast_buffers", False) and any(True for _ in model.module.buffers()):
             self._warn("broadcast_buffers=True of a model with buffers",
                        "a broadcast of the process group in every step")
-        if getattr(self._model(), "module", model.module) is not model.module:
-            raise Error(errno.EINVAL, f"this State belongs to another model: {ONE_EACH}")
+        self._check_model(list(model.module.parameters()))
         self._model = weakref.ref(model)    # weak: the model refers to this State, invisibly to the garbage collector
         model.register_comm_hook(self, allreduce_hook)
 
@@ -287,12 +305,14 @@ class State(Steps):
             future.set_result(tensor.zero_())
             return future
         self._in_round = True
-        self._round.append(Started(Bucket(parameters, tensor.numel()), tensor, future))
+        of = Bucket.of(parameters, tensor.numel())
+        self._round.append(Started(of, tensor, future, self._accumulated.base(of, tensor)))
+        self._accumulated.watch(parameters)
         if self._is_known(bucket.index()):
             try:
                 if bucket.index() == 0:
-                    self._requests = [self._preamble.start(self._notice(self._round[0]))]
-                self._requests.append(self.worker.start(tensor))
+                    self._requests = [self._preamble_start(self._round[0])]
+                self._requests.append(self.worker.start(tensor, base=self._round[-1].base))
             except Error as e:
                 if not self._become_stale(e, self._round, self._requests):
                     raise
@@ -311,12 +331,11 @@ class State(Steps):
     def _is_known(self, index: int) -> bool:
         """Does this round have the layout of the previous one?  Then its buckets are sent one by one; else when all are
         there, because residuals have to be moved first."""
-        # DDP rebuilds its buckets between the first and the second step.
-        if not self._layout or self._settled < 2 or self._adopted or self._carried:
+        # DDP's buffers are others when it has rebuilt its buckets, or is another one.
+        if not self._layout or self._adopted or self._carried:
             return False
-        bucket = self._round[-1].bucket
-        if index < len(self._layout) and len(bucket.parameters) == len(self._layout[index].parameters) and \
-                all(p is q for p, q in zip(bucket.parameters, self._layout[index].parameters)):
+        started = self._round[-1]
+        if self._memory.has(index, started.tensor) and index < len(self._layout) and started.bucket.same(self._layout[index]):
             return index == 0 or bool(self._requests)
         if self._requests:
             raise Error(errno.EPROTO, f"bucket {index} has other parameters than in the step before, and the "
@@ -333,9 +352,9 @@ class State(Steps):
             sent = self._in_layout(started)
         try:
             if not requests:
-                requests = [None if self._carried else self._preamble.start(self._notice(started[0]))]
+                requests = [self._preamble_start(started[0])]
                 for s in sent:
-                    requests.append(self.worker.start(s.tensor))
+                    requests.append(self.worker.start(s.tensor, base=s.base))
             wait = self._absent.wait(self.worker.info().round, self._offer)
             if requests[0]:
                 call = wait(requests[0])
@@ -359,8 +378,10 @@ class State(Steps):
                 return False
             self._failed = e
             raise
+        if started[0].future:
+            self._memory.computed([s.tensor for s in started])
+        self._accumulated.clear()
         self._rounds += 1
-        self._settled += 1
         self._since_join += 1
         self._last_end = time.monotonic()
         self._stepped = False
@@ -376,33 +397,46 @@ class State(Steps):
         if not started[0].future:
             return started      # of a round that was lost, in this layout
         buckets = [s.bucket for s in started]
-        if self._adopted and self._places(buckets) == self._places(self._layout):
+        # With other parameters they are of another DDP, as all ranks have one then.
+        if self._adopted and (same_layout(buckets, self._layout) or ids(buckets) != ids(self._layout)):
             self._adopted = False
         if not self._adopted:
             self._layout_set(buckets)
             return started
-        sent = [Started(b, torch.zeros(b.numel), None) for b in self._layout]
-        repack(started, sent)
-        return sent
+        return repacked(started, self._layout)
 
-    def _notice(self, first: Started) -> Notice:
-        """What this rank tells the others at the beginning of a round; @first: its first bucket."""
-        parameters = 0
-        # A bucket of DistributedDataParallel.join() has no gradient: the model is not that of the others meanwhile.
-        if (self._rounds % EVERY == 0 or self._rounds == 2) and (not first.future or bool(first.tensor[:4096].any())):
+    def _preamble_start(self, first: Started) -> Optional[Request]:
+        """Begins a round; @first: its first bucket.  None: its preamble is over."""
+        parameters, scale = 0, 0.0
+        # A bucket of DistributedDataParallel.join() has no gradient: model and scale are not those of the others meanwhile.
+        of_join = first.future and not first.tensor[:4096].any()
+        if (self._rounds % EVERY == 0 or self._rounds == 2) and not of_join:
             parameters = checksum(p for b in self._layout for p in b.parameters)
-        return self._address(Notice(self._signature, checksum=parameters, rounds=self._rounds))
+        if first.future:
+            scale = unit(self._scale, self._transfer.scalers() if self._transfer else [])
+            self._residuals.use_unit(self._layout, scale)
+            scale = 0.0 if of_join else scale
+        if self._carried:
+            return None
+        return self._preamble.start(self._address(Notice(self._signature, checksum=parameters, rounds=self._rounds, scale=scale)))
+
+    def _check_model(self, parameters: List[torch.Tensor]) -> None:
+        """Are @parameters of this State's model?"""
+        module = self._module()
+        if module is not None:
+            self._known.add(module.parameters())
+        self._known.check(parameters)
+
+    def _module(self) -> Any:
+        """The model, without DistributedDataParallel; None: this State has none, or it is gone."""
+        return self._transfer.model if self._transfer else getattr(self._model(), "module", None)
 
     def _layout_set(self, layout: List[Bucket]) -> None:
         """Sets the buckets of the next rounds."""
-        if self._layout:
-            old = {id(p) for b in self._layout for p in b.parameters}
-            new = {id(p) for b in layout for p in b.parameters}
-            # Layers may be frozen and unfrozen.
-            if not (old <= new or new <= old):
-                raise Error(errno.EINVAL, f"these gradients belong to another model than this State: {ONE_EACH}")
+        parameters = [p for b in layout for p in b.parameters]
+        self._check_model(parameters)
         if not self._worker:
-            self._join(p for b in layout for p in b.parameters)
+            self._join(parameters)
         info = self.worker.info()
         needed = self._preamble.numel
         for b in layout:
@@ -410,24 +444,18 @@ class State(Steps):
         if needed > info.segments * info.payload:
             raise Error(errno.EMSGSIZE, f"the gradients take {needed} elements in {len(layout)} buckets, and job "
                                         f"{info.job} has {info.elements}: make a job with `elements {needed}' or more")
-        if self._layout and self._places(self._layout) != self._places(layout):
-            self._layout_move(self._places(self._layout), self._places(layout))
-            self._settled = 0
-            self._moved += 1
+        self._known.add(parameters)
         self._layout_use(layout)
 
     def _layout_use(self, layout: List[Bucket]) -> None:
+        if self._layout and not same_layout(self._layout, layout):
+            self._residuals.move(self._layout, layout)
+            self._moved += 1
         self._layout = layout
         self._signature = signature(layout)
 
     def _places(self, layout: List[Bucket]) -> Dict[int, Tuple[int, int]]:
         return places(layout, self._preamble.numel, self.worker.info().payload)
-
-    def _layout_move(self, old: Dict[int, Tuple[int, int]], new: Dict[int, Tuple[int, int]]) -> None:
-        """Moves residuals and scales, which belong to parameters, not to buckets."""
-        moves = [(0, 0, self._preamble.numel)]
-        moves += [(old[p][0], new[p][0], old[p][1]) for p in old if p in new]
-        self.worker.layout(moves)
 
     def _log(self, line: str) -> None:
         (self._join_args["log"] or _log_line)(line)

@@ -55,6 +55,10 @@ class Transfer:
         """Those of the objects that are there and have param_groups."""
         return [x for x in (o() for o in self._objects) if hasattr(x, "param_groups")]
 
+    def scalers(self) -> List[Any]:
+        """Those that say what the gradients are divided by after backward, as GradScaler does."""
+        return [x for x in (o() for o in self._objects) if hasattr(x, "get_scale")]
+
     def _present(self) -> List[Any]:
         found = [self.model] + [o() for o in self._objects[1:]]
         if any(x is None for x in found):

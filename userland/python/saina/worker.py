@@ -156,10 +156,11 @@ def _values(to: Type[T], c: Any) -> T:
 class Request:
     """An all-reduce in flight (Worker.start()).  The library uses the array until wait() returns."""
 
-    def __init__(self, worker: "Worker", pointer: Any, memory: Any):
+    def __init__(self, worker: "Worker", pointer: Any, memory: Any, base: Any):
         self._worker = worker
         self._pointer = pointer
         self._memory = memory
+        self._base = base
         self._call: Optional[Call] = None
 
     def done(self, timeout: float = 0) -> bool:
@@ -295,13 +296,15 @@ class Worker:
 
     # --- all-reduce -------------------------------------------------------------------------
 
-    def start(self, x: Any, op: Optional[str] = None) -> Request:
+    def start(self, x: Any, op: Optional[str] = None, base: Any = None) -> Request:
         """Begin an all-reduce of @x, in place, as part of the present round.
 
         @x: numpy array or torch tensor of int32 or float32, contiguous.  A tensor of another
             device is copied to pinned memory of the host, and back by wait() (untested: no GPU).
         @op: "sum", or "mean" over the workers that were counted (float32 only); None: mean of float32, sum of int32.  "once": sum of int32
             apart from residuals: none is added, changed or kept.
+        @base: float32, as large as @x: the part of @x that earlier results have already; if this worker is not counted, only
+            the rest becomes its residual.  None: nothing.
 
         All workers must start the same sizes in the same order, wait for all, and call round_done().  Otherwise wait()
         raises Error with the round and the sizes (EPROTO, after 10 s or twice the job's ``dead`` time; ESTALE if the
@@ -312,13 +315,16 @@ class Worker:
         b = buffer(x)
         if op is None:
             op = "sum" if b.type == lib.SAINA_INT32 else "mean"
+        have = buffer(base) if base is not None else None
+        if have and (have.n != b.n or have.type != lib.SAINA_FLOAT32):
+            raise ValueError(f"base has {have.n} elements: it is float32, and has as many as what is reduced ({b.n})")
         if op not in _OPS:
             raise ValueError(f'op is "{op}": allowed are "sum", "mean" and "once"')
         with self._enter():
             r = ffi.new(_REQUEST)
-            self._check(lib.saina_allreduce_start(
-                self._handle, b.pointer, b.n, b.type, _OPS[op], r))
-            request = Request(self, r[0], b)
+            self._check(lib.saina_allreduce_start_from(
+                self._handle, b.pointer, ffi.cast("float *", have.pointer) if have else ffi.NULL, b.n, b.type, _OPS[op], r))
+            request = Request(self, r[0], b, have)
             self._requests.add(request)
         return request
 
@@ -463,6 +469,12 @@ class Worker:
             with self._enter():
                 self._check(lib.saina_residual(self._handle, first, n, b.type, b.pointer))
         return out
+
+    def set_residual(self, first: int, x: Any) -> None:
+        """Replaces what residual() reads, from element @first on, between rounds.  @x: as of start(), and finite."""
+        b = buffer(x)
+        with self._enter():
+            self._check(lib.saina_residual_set(self._handle, first, b.n, b.type, b.pointer))
 
     def layout(self, moves: Iterable[Tuple[int, int, int]]) -> None:
         """Moves residuals and scales of elements, between rounds; @moves: (from, to, n).
