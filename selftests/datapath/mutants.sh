@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Can the data path tests fail?  Breaks one rule of the BPF program at a time, in a copy,
-# and expects a test to fail.  A developer's tool: some 250 mutants take more than 3 minutes on
+# and expects a test to fail.  A developer's tool: some 260 mutants take more than 3 minutes on
 # 16 processors.
 #
 #	make all check-programs && selftests/datapath/mutants.sh [-j JOBS] [PATTERN]
@@ -317,6 +317,19 @@ else
 	mutant down-without-leak sfcd.bpf.h 'else if (rt->resumed)' 'else if (0)'
 	mutant down-keeps-converged sfcd.bpf.h $'rt->resumed = 0;\n\t\t\trt->converged = 0;' 'rt->resumed = 0;'
 	mutant down-notified-twice round.bpf.h 'rt->policy.mode == SAINA_POLICY_SFCD ? k : rt->k' 'rt->k'
+	# rules that are easily misread
+	mutant misread-sfcd-starts-over sfcd.bpf.h '			rt->converged--;' '			rt->converged = 0;'
+	mutant misread-sfcd-k0-again round.bpf.h $'			if (!same)\n				k = target->k;' '			k = target->k;'
+	mutant misread-k-is-not-latched round.bpf.h 'c->latch.k = rt->k;' 'c->latch.k = rt->policy.mode == SAINA_POLICY_EXTERNAL && conf->k_set ? conf->k_set : rt->k;'
+	mutant misread-k-of-a-fence round.bpf.h 'c->latch.k = rt->k;' 'c->latch.k = rt->k_next;'
+	mutant misread-k-min-is-not-latched round.bpf.h 'c->latch.k_min = rt->policy.k_min;' 'c->latch.k_min = conf->policy.k_min;'
+	mutant misread-death-comes-after-the-swap round.bpf.h $'		round_note_events(rt, conf);\n		target = round_target(rt, conf);\n		behind' \
+		$'		target = round_target(rt, conf);\n		round_note_events(rt, conf);\n		behind'
+	mutant misread-death-fills-no-slot slot.bpf.h '__u64 live = h->members & in->active;' '__u64 live = h->members;'
+	mutant misread-swap-in-an-open-round round.bpf.h 'c->latch.policy = rt->policy.seq;' 'c->latch.policy = round_target(rt, conf)->seq;'
+	mutant misread-deadline-wants-k slot.bpf.h ' & is_above((__u64)h->count + 1, h->k_min);' ' & is_above((__u64)h->count + 1, h->k);'
+	mutant misread-lead-one-less round.bpf.h 'behind |= is_above(r, (__u64)at + lead) << w;' 'behind |= is_above(r + 1ull, (__u64)at + lead) << w;'
+	mutant misread-lead-forgets-new-members round.bpf.h $'			rt->behind = behind;\n' $'			rt->behind = behind;\n			rt->members = conf->active;\n'
 	# arrival times
 	mutant arrival-of-1024 lateness.bpf.h '(in->now - opened_at) / 1000' '(in->now - opened_at) / 1024'
 	mutant arrival-twice lateness.bpf.h 'if (a->round == in->round + 1)' 'if (0)'
