@@ -50,6 +50,7 @@ TRACE_DEFINE_ENUM(SAINA_EV_CONTROLLER);
 TRACE_DEFINE_ENUM(SAINA_EV_WORKER_NONFINITE);
 TRACE_DEFINE_ENUM(SAINA_EV_WORKER_COARSENED);
 TRACE_DEFINE_ENUM(SAINA_EV_WORKER_BEHIND);
+TRACE_DEFINE_ENUM(SAINA_EV_TYPES);
 
 #define saina_show_job_state(state)		\
 	__print_symbolic(state,			\
@@ -93,7 +94,8 @@ TRACE_DEFINE_ENUM(SAINA_EV_WORKER_BEHIND);
 		{ SAINA_EV_CONTROLLER, "controller" },	\
 		{ SAINA_EV_WORKER_NONFINITE, "worker-nonfinite" },	\
 		{ SAINA_EV_WORKER_COARSENED, "worker-coarsened" },	\
-		{ SAINA_EV_WORKER_BEHIND, "worker-behind" })
+		{ SAINA_EV_WORKER_BEHIND, "worker-behind" },	\
+		{ SAINA_EV_TYPES, "types" })
 
 /* A request was refused, with this sentence. */
 TRACE_EVENT(saina_refused,

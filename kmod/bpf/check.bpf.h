@@ -111,8 +111,9 @@ static __always_inline __u32 check_message(HOOK_CTX *ctx, const void *h, struct 
 static __always_inline bool check_exponent(const struct message *m, __s32 e)
 {
 	if (m->type == SAINA_MSG_GRAD)
-		return elem_is_int(m->conf->elem) ? exponent_is_valid(e) : !e;
-	return m->type != SAINA_MSG_INC || (exponent_is_valid(e) && !exponent_is_nan(e));
+		return elem_is_int(m->conf->elem) ? exponent_is_valid(m->conf->elem, e) : !e;
+	return m->type != SAINA_MSG_INC ||
+	       (exponent_is_valid(m->conf->elem, e) && !exponent_is_nan(e));
 }
 
 /* Checks 8 to 19, counted for the worker it claims to be from; @len bytes have the whole

@@ -31,6 +31,15 @@ static __noinline void count_worker(struct saina_counters *wc, __u32 counter)
 		wc->c[counter]++;
 }
 
+/* Counts for worker @by - 1 that its scale is coarser than another's; 0: for nobody. */
+static __always_inline void count_coarsened(__u32 job, __u32 by)
+{
+	struct saina_counters *wc = by ? worker_counters(job, by - 1) : NULL;
+
+	if (wc)
+		wc->c[SAINA_C_COARSENED]++;
+}
+
 /*
  * Counts the verdict for the worker.  A global function, which the verifier does not walk for
  * each segment of a DOORBELL.
@@ -43,8 +52,7 @@ __noinline int count_verdict(const struct saina_ctx *c, struct saina_counters *w
 		wc->c[SAINA_C_ADDED]++;
 	else if (c->out.counted == SAINA_C_STORED)
 		wc->c[SAINA_C_STORED]++;
-	if (c->out.coarsened)
-		wc->c[SAINA_C_COARSENED]++;
+	count_coarsened(c->in.job, c->out.coarsened);
 	if ((c->out.counted == SAINA_C_ADDED || c->out.counted == SAINA_C_STORED) &&
 	    exponent_is_nan(c->in.exponent))
 		wc->c[SAINA_C_NONFINITE]++;

@@ -126,10 +126,11 @@ struct ctx_latch {
  * @verdict: enum verdict
  * @reason: VERDICT_DROP: counter
  * @counted: the counter of a message that is not dropped, or COUNT_NONE
- * @coarsened: 1: it made the slot's block scale coarser
+ * @coarsened: 1 + the worker whose block scale is coarser than another's in the slot; 0: none new
  * @next_round: VERDICT_STALE, VERDICT_ASK_REPLY: of the job
  * @last: counted[segment].last[worker]
  * @mask: of the result, as are @csum to @flags; VERDICT_ASK_REPLY: whom the round waits for
+ * @ints: of a result with SAINA_F_TYPES: mask of the contributors that sent integers
  * @opened_at: of the slot that a GRAD of segment 0 was counted in or came too late for;
  *	CLOCK: when the first of the group finished that step; else 0
  * @csum: sum of its payload
@@ -145,6 +146,7 @@ struct ctx_latch {
  */
 struct ctx_out {
 	__u64	mask;
+	__u64	ints;
 	__u64	opened_at;
 	__u32	verdict;
 	__u32	reason;

@@ -171,8 +171,7 @@ static __always_inline int dispatch_data(HOOK_CTX *ctx, const struct frame *f, c
 	added = run_add(m, p, end, bounded);
 	if (added != SLOT_NOT_ADDED) {
 		m->wc->c[SAINA_C_ADDED]++;
-		if (added == SLOT_ADDED_COARSER)
-			m->wc->c[SAINA_C_COARSENED]++;
+		count_coarsened(job, added - SLOT_ADDED);
 		return VERDICT_CONSUMED;
 	}
 	if (m->type == SAINA_MSG_PROBE) {

@@ -13,7 +13,7 @@
 extern int hook_event(HOOK_CTX *ctx, const struct saina_event *ev, __u32 ev__sz) __ksym;
 
 /* Events of one packet, until event_flush(). */
-#define EVENTS_PENDING_MAX	4	/* policy or k (opening); k (SFCD); degraded; round */
+#define EVENTS_PENDING_MAX	5	/* policy or k (opening); k (SFCD); degraded; types; round */
 
 struct events_pending {
 	__u32 n;
@@ -71,7 +71,8 @@ static __always_inline int event_flush(HOOK_CTX *ctx)
 #endif
 
 /* Limits events that every segment can cause: one STALE of each worker for each round that the
- * job opens, one DEGRADED of the job for each round.  @when: generation << 32 | round.
+ * job opens, one DEGRADED and one TYPES of the job for each round.  @when: generation << 32 |
+ * round.
  */
 static __always_inline bool event_is_new(__u32 job, __u32 who, __u64 when)
 {
@@ -80,7 +81,7 @@ static __always_inline bool event_is_new(__u32 job, __u32 who, __u64 when)
 
 	/* for the verifier: what is compared is what is used */
 	asm volatile("" : "+r"(who));
-	if (!t || who > SAINA_EVENT_SEEN_JOB)
+	if (!t || who >= SAINA_EVENT_SEEN_N)
 		return true;
 	last = t->last[who];
 	if (last >> 32 == when >> 32 && last >= when)
@@ -112,8 +113,10 @@ static __noinline void event_send(__u32 type, __u32 job_worker_k, __u32 round, _
 	if (ev.type == SAINA_EV_STALE &&
 	    !event_is_new(ev.job, ev.worker, (__u64)ev.generation << 32 | next_round))
 		return;
-	if (ev.type == SAINA_EV_DEGRADED &&
-	    !event_is_new(ev.job, SAINA_EVENT_SEEN_JOB,
+	if ((ev.type == SAINA_EV_DEGRADED || ev.type == SAINA_EV_TYPES) &&
+	    !event_is_new(ev.job,
+			  ev.type == SAINA_EV_TYPES ? SAINA_EVENT_SEEN_TYPES :
+						      SAINA_EVENT_SEEN_DEGRADED,
 			  (__u64)ev.generation << 32 | (ev.round + 1)))
 		return;
 	/* the module first: it may have listeners where nobody reads the ring */

@@ -576,6 +576,9 @@ __noinline int round_account(struct saina_ctx *c, const struct saina_job_conf *c
 	if (c->out.flags & SAINA_F_DEGRADED)
 		event_send(SAINA_EV_DEGRADED, EV_OF(job, EV_NOBODY, k), c->in.round, c->in.segment,
 			   c->out.contributors);
+	if (c->out.flags & SAINA_F_TYPES)
+		event_send(SAINA_EV_TYPES, EV_OF(job, EV_NOBODY, k), c->in.round, c->out.ints,
+			   c->out.mask);
 	if (ended)
 		event_send(SAINA_EV_ROUND, EV_OF(job, EV_NOBODY, k), c->in.round, flips, observed);
 	return 0;

@@ -35,7 +35,7 @@ static __always_inline bool shm_take_input(const struct saina_input_head *s, str
 		return false;
 	}
 	c->out.reason = SAINA_C_EXPONENT;
-	return exponent_is_valid(c->in.exponent);
+	return exponent_is_valid(c->in.elem, c->in.exponent);
 }
 
 #endif /* SAINA_SHM_HEAD_BPF_H */

@@ -145,9 +145,41 @@ static __always_inline int slot_count_in(struct saina_ctx *c, const struct saina
 	return action;
 }
 
-/* A message for a slot that is open for its segment. */
+/*
+ * A gradient with another scale than the slot's: the coarser one is the slot's from now on.
+ * Returns 1 + the worker that brought that one if this is to be counted for it: once, and not for
+ * zeros, which lose nothing.  Else 0.
+ */
+static __always_inline __u32 slot_take_scale(struct saina_slot_meta *h, const struct ctx_in *in,
+					     bool coarser)
+{
+	__u32 by = coarser ? in->worker + 1 : h->sum_tag;
+	bool zeros = (coarser ? h->exponent : in->exponent) == SAINA_EXPONENT_MAX;
+
+	h->sum_tag = zeros ? by : 0;
+	if (coarser)
+		h->exponent = in->exponent;
+	return zeros ? 0 : by;
+}
+
+/* A gradient that the slot cannot be summed with: one of both is a NaN, or of integers. */
+static __always_inline void slot_spoil(struct saina_slot_meta *h, const struct ctx_in *in)
+{
+	bool ints = h->exponent == SAINA_EXPONENT_INT;
+
+	if (ints != (in->exponent == SAINA_EXPONENT_INT)) {
+		if (ints)
+			h->sum_tag = h->seen;
+		else
+			h->sum_tag = (h->flags & SAINA_F_TYPES ? h->sum_tag : 0) | in->bit;
+		h->flags |= SAINA_F_TYPES;
+	}
+	h->exponent = SAINA_EXPONENT_NAN;
+}
+
+/* A message for a slot that is open for its segment; @mixed: slot_is_mixed(). */
 static __always_inline int slot_decide_open(struct saina_ctx *c, struct saina_slot_meta *h,
-					    struct saina_counted *cnt)
+					    struct saina_counted *cnt, bool mixed)
 {
 	const struct ctx_in *in = &c->in;
 	bool deferred = slot_is_deferred(in), applied = !deferred || h->applied == h->count;
@@ -163,15 +195,13 @@ static __always_inline int slot_decide_open(struct saina_ctx *c, struct saina_sl
 	if (!applied && complete)
 		/* too late for a result that is not made yet */
 		return slot_drop(&c->out, SAINA_C_PULL_EARLY);
+	if (mixed)
+		c->out.coarsened = slot_take_scale(h, in, in->exponent < h->exponent);
+	else if (in->exponent != h->exponent)
+		slot_spoil(h, in);
 	h->seen |= in->bit;
 	h->csum |= coded_part(h->parts, in->worker);
 	h->count++;
-	if (in->exponent < h->exponent) {
-		/* NAN is below all others; at MAX there were zeros only */
-		c->out.coarsened = !exponent_is_nan(in->exponent) &&
-				   h->exponent != SAINA_EXPONENT_MAX;
-		h->exponent = in->exponent;
-	}
 	return slot_count_in(c, h, cnt, SAINA_C_ADDED,
 			     !deferred && slot_complete(h, in) ? SLOT_DO_FINISH_ADD : SLOT_DO_ADD);
 }
@@ -208,6 +238,8 @@ static __always_inline int slot_decide_new(struct saina_ctx *c, struct saina_slo
 	h->parts = latch->parts;
 	h->csum = coded_part(latch->parts, in->worker);
 	h->flags = latch->flags;
+	if (!slot_is_deferred(in))
+		h->sum_tag = in->worker + 1;
 	latch->opened = 1;
 	return slot_count_in(c, h, cnt, SAINA_C_STORED,
 			     !slot_is_deferred(in) && slot_complete(h, in) ? SLOT_DO_FINISH_STORE :
@@ -253,7 +285,7 @@ static __always_inline int slot_decide(struct saina_ctx *c, struct saina_slot_me
 	if (slot_is_deferred(&c->in) && c->latch.claimed)
 		return slot_settle(c, h, cnt);
 	if (hot && h->state == SAINA_SLOT_OPEN)
-		return slot_decide_open(c, h, cnt);
+		return slot_decide_open(c, h, cnt, false);
 	/* also where a table has taken the entry: the hot slot may be of that round still */
 	if (e->state != SAINA_SLOT_DONE || e->round != c->in.round)
 		return slot_decide_new(c, h, cnt);
@@ -301,6 +333,7 @@ static __always_inline void slot_done(struct saina_ctx *c, struct saina_slot_met
 	h->state = SAINA_SLOT_DONE;
 	slot_publish(e, h);
 	slot_fill_result(&c->out, h);
+	c->out.ints = h->sum_tag;
 	c->out.last = cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)];
 	c->out.verdict = VERDICT_RESULT_ALL;
 }
@@ -328,8 +361,7 @@ static __always_inline bool slot_is_plain(const struct saina_slot_meta *h, const
 /* What the fast path did with a gradient. */
 enum slot_added {
 	SLOT_NOT_ADDED,		/* nothing has changed, call slot_run_ELEMS() */
-	SLOT_ADDED,
-	SLOT_ADDED_COARSER,	/* and the slot's block scale is coarser now */
+	SLOT_ADDED,		/* + w + 1: count SAINA_C_COARSENED of worker w */
 };
 
 /*
@@ -338,8 +370,8 @@ enum slot_added {
  */
 static __always_inline bool slot_is_mixed(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
-	return h->exponent != in->exponent && !exponent_is_nan(h->exponent) &&
-	       !exponent_is_nan(in->exponent) && h->state == SAINA_SLOT_OPEN && slot_is_of(h, in) &&
+	return h->exponent != in->exponent && exponent_is_scale(h->exponent) &&
+	       exponent_is_scale(in->exponent) && h->state == SAINA_SLOT_OPEN && slot_is_of(h, in) &&
 	       !in->pull && !(h->seen & in->bit) && !(h->csum & coded_part(h->parts, in->worker));
 }
 

@@ -104,8 +104,10 @@ static __always_inline __u64 SIZED(finish)(const __s32 *sum, __s32 *ring, __s32 
 	return csum;
 }
 
-/* The result of a segment with a NaN is zeros; its exponent says so. */
-static __always_inline void SIZED(finish_nan)(__s32 *ring, __s32 *out)
+/* The result of a segment with a NaN is zeros, its exponent says so; with types that differ, @ints
+ * comes first.
+ */
+static __always_inline __u64 SIZED(finish_nan)(__s32 *ring, __s32 *out, __u64 ints)
 {
 	__u64 *r = (__u64 *)ring, *o = (__u64 *)out;
 
@@ -114,6 +116,9 @@ static __always_inline void SIZED(finish_nan)(__s32 *ring, __s32 *out)
 		r[i] = 0;
 		o[i] = 0;
 	}
+	r[0] = ints;
+	o[0] = ints;
+	return (__u32)ints + (ints >> 32);
 }
 
 #ifndef ELEMS_HALVED
@@ -140,18 +145,16 @@ __noinline int SIZED(slot_add_mixed)(const struct ctx_in *in, struct saina_slot_
 
 	bpf_spin_lock(&lk->lock);
 	difference = h->exponent - in->exponent;
-	/* sums of a NaN are meaningless, but without its check the verifier walks the loop twice */
-	if (difference && !exponent_is_nan(h->exponent) && slot_is_waiting(h, in)) {
-		added = SLOT_ADDED;
-		if (difference > 0) {
-			if (h->exponent != SAINA_EXPONENT_MAX)
-				added = SLOT_ADDED_COARSER;
-			h->exponent = in->exponent;
-		}
+	/* without the check of @difference the verifier walks the loop twice */
+	if (difference && exponent_is_scale(h->exponent) && exponent_is_scale(in->exponent) &&
+	    slot_is_waiting(h, in)) {
 		h->seen |= in->bit;
 		h->count++;
 		cnt->last[w] = in->round + 1;
 		SIZED(sum_mixed)(sum->v, p->v, slot_shift_less(difference), difference > 0);
+		/* behind the loop, which the verifier would walk for each of its branches */
+		asm volatile("" : : : "memory");
+		added = SLOT_ADDED + slot_take_scale(h, in, h->exponent > in->exponent);
 	}
 	bpf_spin_unlock(&lk->lock);
 	return added;
@@ -303,7 +306,8 @@ __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT
 		break;
 #endif
 	case SLOT_DO_FINISH_NAN:
-		SIZED(finish_nan)(e->sum, out->v);
+		csum = SIZED(finish_nan)(e->sum, out->v,
+					 h->meta.flags & SAINA_F_TYPES ? h->meta.sum_tag : 0);
 		break;
 	case SLOT_DO_FINISH:
 		csum = SIZED(finish)(h->sum, e->sum, out->v);
@@ -364,7 +368,7 @@ __noinline int SIZED(slot_mixed)(struct saina_ctx *c, struct SLOT *h, struct SLO
 		if (slot_has_pairs(&c->in) && less > PAIR_LESS_MAX)
 			less = PAIR_LESS_MAX;
 		coarser = difference > 0;
-		action = slot_decide_open(c, &h->meta, cnt);
+		action = slot_decide_open(c, &h->meta, cnt, true);
 	}
 	action = through_memory(&c->latch.action, action);
 	less = through_memory(&c->latch.less, less) & 31;

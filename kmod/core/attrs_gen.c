@@ -163,7 +163,7 @@ static const struct saina_attr limits_attrs[] = {
 TABLE(limits, "limits", SAINA_A_LIMITS_PAD);
 
 static const struct saina_attr event_attrs[] = {
-	ROW(event, SAINA_A_EVENT_TYPE, U32, type, "type", .min = 1, .max = 15),
+	ROW(event, SAINA_A_EVENT_TYPE, U32, type, "type", .min = 1, .max = 16),
 	ROW(event, SAINA_A_EVENT_TIME, U64, time, "time"),
 	ROW(event, SAINA_A_EVENT_JOB_ID, U16, job_id, "job-id"),
 	ROW(event, SAINA_A_EVENT_JOB_NAME, STRING, job_name, "job-name"),
@@ -219,6 +219,7 @@ _Static_assert(SAINA_EV_CONTROLLER == 12, "event-type: controller");
 _Static_assert(SAINA_EV_WORKER_NONFINITE == 13, "event-type: worker-nonfinite");
 _Static_assert(SAINA_EV_WORKER_COARSENED == 14, "event-type: worker-coarsened");
 _Static_assert(SAINA_EV_WORKER_BEHIND == 15, "event-type: worker-behind");
+_Static_assert(SAINA_EV_TYPES == 16, "event-type: types");
 
 const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
 	OP(JOB_NEW, job, "job-new", SAINA_OP_DO | SAINA_OP_ADMIN,

@@ -229,13 +229,13 @@ static void test_orders(enum way way)
 	bool ok;
 
 	ok = ADDS_UP(0, 7, 100, 7, -3, 7, 4, 7, 101) && ADDS_UP(1, 7, 100, 9, 10, 8, -3, 7, 102);
-	ok &= counted(&j, SAINA_C_COARSENED, 0, 0, 0);
-	job_verdict(&j, ok, "exponents: after a first, coarsest gradient the others are rounded one by one");
-	ok = ADDS_UP(2, 9, 10, 7, 100, 6, 0, 6, 52) && counted(&j, SAINA_C_COARSENED, 0, 1, 1);
-	ok &= ADDS_UP(3, 9, -10, 6, 100, 9, -4, 6, 99) && counted(&j, SAINA_C_COARSENED, 0, 2, 1);
+	ok &= counted(&j, SAINA_C_COARSENED, 1, 0, 0);
+	job_verdict(&j, ok, "exponents: after a first, coarsest gradient the others are rounded one by one, and that is counted");
+	ok = ADDS_UP(2, 9, 10, 7, 100, 6, 0, 6, 52) && counted(&j, SAINA_C_COARSENED, 1, 1, 1);
+	ok &= ADDS_UP(3, 9, -10, 6, 100, 9, -4, 6, 99) && counted(&j, SAINA_C_COARSENED, 1, 2, 1);
 	ok &= ADDS_UP(4, 110, INT_MAX, -104, 5, 110, INT_MIN, -104, 5);
 	ok &= ADDS_UP(5, 7, INT_MAX, 7, 1, 6, 0, 6, -0x40000000);
-	ok &= counted(&j, SAINA_C_COARSENED, 0, 2, 2);
+	ok &= counted(&j, SAINA_C_COARSENED, 1, 2, 2);
 	job_verdict(&j, ok, "exponents: the sum is rounded when a coarser gradient comes, and that is counted");
 	for (int w = 0; w < 3; w++)
 		ok &= !job_counter(&j, w, SAINA_C_DEGRADED) && !job_counter(&j, w, SAINA_C_EXPONENT);
@@ -245,7 +245,7 @@ static void test_orders(enum way way)
 	ok &= was_dropped() && job_counter(&j, 0, SAINA_C_DUPLICATE) == 1;
 	send_value(&j, 1, 6, 7, 2);
 	send_value(&j, 2, 6, 7, 3);
-	ok &= is_result(&j, 6, 7, 7, 6) && counted(&j, SAINA_C_COARSENED, 0, 2, 2);
+	ok &= is_result(&j, 6, 7, 7, 6) && counted(&j, SAINA_C_COARSENED, 1, 2, 2);
 	job_verdict(&j, ok, "exponents: mixed exponents degrade no round, and the exponent of a duplicate is ignored");
 }
 
@@ -277,9 +277,39 @@ static void test_nan(enum way way)
 	job_verdict(&j, ok, "NaN: a late one changes nothing, and a late worker gets the result NaN");
 }
 
+/* Workers that reduce integers where others reduce floats, in each order. */
+static void test_types(enum way way)
+{
+	const int integers = SAINA_EXPONENT_INT, some[] = { integers, 7, -3, NAN_BLOCK };
+	struct job j = job(3, 1, policy_bsp(), way);
+	bool ok;
+
+	ok = ADDS_UP(0, integers, INT_MAX, integers, 1, integers, -5, integers, INT_MIN - 5u);
+	job_verdict(&j, ok, "types: integers have an exact sum");
+	ok = true;
+	for (uint32_t i = 0; i < 64; i++) {
+		int e[3] = { some[i & 3], some[i >> 2 & 3], some[i >> 4 & 3] };
+		unsigned int mask = 0;
+		struct result got;
+
+		for (unsigned int w = 0; w < 3; w++) {
+			mask |= (e[w] == integers) << w;
+			send_value(&j, w, i + 1, e[w], 9);
+		}
+		ok &= answer(&j, i + 1, 0, &got);
+		if (!mask || mask == 7)
+			continue;
+		ok &= got.exponent == NAN_BLOCK && got.v[0] == (int32_t)mask && !got.v[1] && !got.v[E - 1] &&
+		      got.flags & SAINA_F_TYPES;
+		send_pull(&j, 2, i + 1, 0);
+		ok &= answer(&j, i + 1, 0, &got) && got.v[0] == (int32_t)mask && got.flags & SAINA_F_TYPES;
+	}
+	job_verdict(&j, ok, "types: a sum of integers and floats is none, and says who sent integers, in any order");
+}
+
 static void test_range(enum way way)
 {
-	static const int bad[] = { -127, -126, -105, 111, 127 };
+	static const int bad[] = { SAINA_EXPONENT_INT + 1, -120, SAINA_EXPONENT_MIN - 1, SAINA_EXPONENT_MAX + 1, 127 };
 	struct job j = job(3, 1, policy_bsp(), way);
 	bool ok = true;
 
@@ -337,7 +367,7 @@ static void test_persistent(enum way way, unsigned int place)
 			ok &= fabs(total[i] - exact[i]) <= bound / 2 * (round + 1);
 		}
 	}
-	ok &= job_counter(&j, 0, SAINA_C_COARSENED) == (place ? 200 : 0);
+	ok &= job_counter(&j, 0, SAINA_C_COARSENED) == 200;
 	job_verdict(&j, ok, place ? place == 3 ? "200 rounds with a coarse worker that is last: half a unit for each rounding" :
 				    "200 rounds with a coarse worker in between: half a unit for each rounding" :
 				    "200 rounds with a coarse worker that is first: half a unit for each rounding");
@@ -572,6 +602,7 @@ int main(int argc, char **argv)
 		test_pairs(way);
 		test_orders(way);
 		test_nan(way);
+		test_types(way);
 		test_range(way);
 		test_persistent(way, 0);
 		test_persistent(way, 3);

@@ -21,7 +21,7 @@ static void emit_dishonest(struct ps_sim *w, unsigned int i)
 					SAINA_MSG_CLOCK, SAINA_MSG_READ, SAINA_MSG_GRAD,
 					SAINA_MSG_PULL, SAINA_MSG_ASK, SAINA_MSG_DOORBELL,
 					SAINA_MSG_FETCH, SAINA_MSG_GO };
-	static const int8_t bad[] = { SAINA_EXPONENT_NAN, -127, SAINA_EXPONENT_MIN - 1,
+	static const int8_t bad[] = { SAINA_EXPONENT_NAN, -126, SAINA_EXPONENT_MIN - 1,
 				      SAINA_EXPONENT_MAX + 1, 127 };
 	struct rng *r = &w->rng;
 	uint32_t round = w->worker[i].step + rng_range(r, 0, 6) - 3;

@@ -94,6 +94,9 @@ struct ledger_gradient sim_gradient(void *job, unsigned int worker, uint32_t rou
 		while (dice < 900 && 1u << scale < j->workers)
 			scale++;
 	}
+	/* in some slots all send integers, in a few one of them sends floats */
+	if (dice >= 400 && dice < 500 && j->conf.elem == SAINA_ELEM_INT32 && (dice < 490 || (h >> 40) % 4))
+		said.exponent = SAINA_EXPONENT_INT;
 	/* in some slots a few workers send NaN, in a few rounds all do */
 	if ((dice >= 960 && (h >> 48) % 4 == 0) || rng_mix(j->value_seed ^ round) % 100 == 0)
 		said.exponent = SAINA_EXPONENT_NAN;
@@ -109,11 +112,11 @@ const int32_t *sim_unread_values(void)
 
 int8_t sim_bad_exponent(struct rng *r)
 {
-	static const int edge[] = { -127, SAINA_EXPONENT_MIN - 1, SAINA_EXPONENT_MAX + 1, 127 };
+	static const int edge[] = { SAINA_EXPONENT_INT + 1, SAINA_EXPONENT_MIN - 1, SAINA_EXPONENT_MAX + 1, 127 };
 
 	if (rng_chance(r, 500))
 		return edge[rng_below(r, 4)];
 	if (rng_chance(r, 500))
 		return rng_range(r, SAINA_EXPONENT_MAX + 1, 127);
-	return -(int)rng_range(r, 1 - SAINA_EXPONENT_MIN, 127);
+	return -(int)rng_range(r, 1 - SAINA_EXPONENT_MIN, -(SAINA_EXPONENT_INT + 1));
 }

@@ -17,7 +17,7 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# 732dd4f speaks the protocol of this version and has other maps; the others speak older protocols.
+# All of them speak older protocols and have other maps.
 read -ra commits <<<"${*:-${SAINA_PREVIOUS-732dd4f 0ca4d8c cd892c4}}"
 new=$B
 expected_log='is of another version \((its maps have )?not layout|jobs are known from before, but the data path is gone|it makes no sense to this version|it is damaged, or of another version|speaks version|is dead: silent for'

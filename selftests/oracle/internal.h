@@ -111,6 +111,8 @@ static inline bool oracle_exponent_fits(const struct saina_job_conf *c, int expo
 {
 	if (c->elem == SAINA_ELEM_FLOAT32 || c->elem == SAINA_ELEM_BFLOAT16)
 		return exponent == 0;
+	if (exponent == SAINA_EXPONENT_INT)
+		return c->elem == SAINA_ELEM_INT32;
 	return oracle_in_range(exponent) || exponent == SAINA_EXPONENT_NAN;
 }
 

@@ -137,9 +137,19 @@ static uint32_t wrapping(const struct ledger_gradient *grad, unsigned int n, uin
 	return sum;
 }
 
-/* The coarsest exponent of some gradients: NAN is below all others. */
+static unsigned int count_integers(const struct ledger_gradient *grad, unsigned int n)
+{
+	unsigned int integers = 0;
+
+	for (unsigned int c = 0; c < n; c++)
+		integers += grad[c].exponent == SAINA_EXPONENT_INT;
+	return integers;
+}
+
+/* The coarsest exponent of some gradients: NAN is below all others, and of integers and floats. */
 static int coarsest_of(const struct ledger_gradient *grad, unsigned int n, bool *equal)
 {
+	unsigned int integers = count_integers(grad, n);
 	int coarsest = grad[0].exponent;
 
 	*equal = true;
@@ -148,13 +158,23 @@ static int coarsest_of(const struct ledger_gradient *grad, unsigned int n, bool 
 		if (grad[c].exponent < coarsest)
 			coarsest = grad[c].exponent;
 	}
-	return coarsest;
+	return integers && integers < n ? SAINA_EXPONENT_NAN : coarsest;
+}
+
+/* Does element @i of a result without a sum have the bits of the mask of integers, all others 0? */
+static bool is_no_sum(uint32_t v, uint32_t i, unsigned int *integers)
+{
+	if (i >= 2)
+		return !v;
+	*integers -= __builtin_popcount(v);
+	return !i || !*integers;
 }
 
 bool ledger_is_sum(const struct ledger_gradient *grad, unsigned int n, uint32_t elements,
 		   int exponent, const uint8_t *payload)
 {
 	double unit[SAINA_WORKERS_MAX];
+	unsigned int integers = count_integers(grad, n) % n;
 	bool equal;
 	int coarsest = coarsest_of(grad, n, &equal);
 
@@ -166,7 +186,7 @@ bool ledger_is_sum(const struct ledger_gradient *grad, unsigned int n, uint32_t 
 		uint32_t v;
 
 		memcpy(&v, payload + 4 * i, 4);
-		if (coarsest == SAINA_EXPONENT_NAN ? v != 0 :
+		if (coarsest == SAINA_EXPONENT_NAN ? !is_no_sum(v, i, &integers) :
 		    equal ? v != wrapping(grad, n, i) : !is_near(grad, unit, n, i, v))
 			return false;
 	}

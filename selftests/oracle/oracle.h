@@ -31,14 +31,18 @@ struct oracle_workers {
 
 /**
  * struct oracle_slot - a hot slot, a result, parameters or a view of them
- * @meta: what tests compare and answers have; csum is not modelled
+ * @meta: what tests compare and answers have; csum is not modelled, nor sum_tag in rounds
  * @sum: int16: words; floats: float32 if OPEN, as on the wire if DONE
  * @in: the workers in @sum, in the order in which they came; NULL: steps, not rounds
+ * @integers: of them, those whose gradients had exponent INT
+ * @scale_of: who brought the scale; -1: that has been counted
  */
 struct oracle_slot {
 	struct saina_slot_meta meta;
 	int32_t *sum;
 	struct oracle_workers *in;
+	uint64_t integers;
+	int scale_of;
 };
 
 /**
@@ -108,7 +112,7 @@ struct oracle_stepper {
  * @in: memory of the lists of hot slots and results
  * @input: shared memory: each worker's array, entries of 64 + 4 * payload bytes; NULL: none
  * @wcount: counters of each worker
- * @event_seen: of the last STALE event of each worker, and (last entry) of the last DEGRADED one
+ * @event_seen: of the last STALE event of each worker, and of the last DEGRADED and TYPES of the job
  */
 struct oracle_job {
 	bool present;
@@ -131,7 +135,7 @@ struct oracle_job {
 	struct saina_counters wcount[SAINA_WORKERS_MAX];
 	struct oracle_event_seen {
 		uint32_t generation, next;	/* 1 + the newest round */
-	} event_seen[SAINA_WORKERS_MAX + 1];
+	} event_seen[SAINA_WORKERS_MAX + 2];
 };
 
 struct oracle_join_src {

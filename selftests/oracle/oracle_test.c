@@ -143,10 +143,11 @@ static void test_exponents(void)
 	job_make(&c, 3, 1, &p);
 	tap_ok(ADDS_UP(0, 7, 100, 7, -3, 7, 4, 7, 101) && !counted(1, SAINA_C_COARSENED),
 	       "exponents: equal ones give the exact sum");
-	tap_ok(ADDS_UP(1, 7, 100, 9, 10, 8, -3, 7, 102) && !counted(1, SAINA_C_COARSENED) &&
-	       !counted(2, SAINA_C_COARSENED), "exponents: finer gradients are rounded, one by one");
+	tap_ok(ADDS_UP(1, 7, 100, 9, 10, 8, -3, 7, 102) && counted(0, SAINA_C_COARSENED) == 1 &&
+	       !counted(1, SAINA_C_COARSENED) && !counted(2, SAINA_C_COARSENED),
+	       "exponents: finer gradients are rounded, one by one, which is counted once for the first");
 	tap_ok(ADDS_UP(2, 9, 10, 7, 100, 6, 0, 6, 52) && counted(1, SAINA_C_COARSENED) == 1 &&
-	       counted(2, SAINA_C_COARSENED) == 1 && !counted(0, SAINA_C_COARSENED),
+	       counted(2, SAINA_C_COARSENED) == 1 && counted(0, SAINA_C_COARSENED) == 1,
 	       "exponents: the sum is rounded to a coarser gradient's, which is counted");
 	tap_ok(ADDS_UP(3, 9, -10, 6, 100, 9, -4, 6, 100 - 1 + 0) && counted(1, SAINA_C_COARSENED) == 2,
 	       "exponents: negative sums and gradients, too, halves upwards");
@@ -159,13 +160,25 @@ static void test_exponents(void)
 	send_msg_at(&c, SAINA_MSG_GRAD, 1, 7, 0, 7, 2);
 	ok &= answered(send_msg_at(&c, SAINA_MSG_GRAD, 2, 7, 0, 7, 3), 0, 7, 6);
 	ok &= answered(send_msg_at(&c, SAINA_MSG_GRAD, 2, 7, 0, 0, 3), SAINA_F_RESEND, 7, 6);
-	tap_ok(ok && answer()->exponent == 7 && !counted(0, SAINA_C_COARSENED),
+	tap_ok(ok && answer()->exponent == 7 && counted(0, SAINA_C_COARSENED) == 2,
 	       "exponents: a duplicate's changes nothing, nor one that comes after the result");
+}
+
+/* A GRAD of zeros of worker 0, of the job's element type. */
+static int send_elem(const struct saina_job_conf *c, int e)
+{
+	struct saina_hdr h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_GRAD, .elem = c->elem, .job = c->job,
+			       .session = c->worker[0].session, .count = E, .exponent = e };
+	int32_t zeros[E] = {};
+	uint8_t f[FRAME_MAX];
+
+	oracle_packet(&o, f, frame_make(f, &g, &c->worker[0], &h, zeros, sizeof(zeros)), 1, &out);
+	return out.verdict;
 }
 
 static void test_range(void)
 {
-	static const int bad[] = { -127, -105, 111, 127 };
+	static const int bad[] = { SAINA_EXPONENT_INT + 1, SAINA_EXPONENT_MIN - 1, SAINA_EXPONENT_MAX + 1, 127 };
 	struct saina_policy p = { .seq = 1, .mode = SAINA_POLICY_BSP, .late = 1 };
 	struct saina_job_conf c;
 	bool ok = true;
@@ -191,16 +204,9 @@ static void test_range(void)
 	oracle_job_publish(&o, &c, 0);
 	ok = true;
 	for (int e = -128; e < 128; e++) {
-		struct saina_hdr h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_GRAD,
-				       .elem = c.elem, .job = c.job, .session = c.worker[0].session,
-				       .count = E, .exponent = e };
-		int32_t zeros[E] = {};
-		uint8_t f[FRAME_MAX];
-
 		o.job[3].hot[0].meta.state = SAINA_SLOT_EMPTY;
 		o.job[3].rt.next_round = o.job[3].rt.open_slots = 0;
-		oracle_packet(&o, f, frame_make(f, &g, &c.worker[0], &h, zeros, sizeof(zeros)), 1, &out);
-		ok &= out.verdict == ORACLE_DROP && out.reason == (e ? SAINA_C_EXPONENT : -1);
+		ok &= send_elem(&c, e) == ORACLE_DROP && out.reason == (e ? SAINA_C_EXPONENT : -1);
 	}
 	tap_ok(ok, "exponents: a job of floats has none but 0");
 }
@@ -223,6 +229,63 @@ static void test_nan(void)
 	       answer()->exponent == nan && answered(send_msg(&c, SAINA_MSG_GRAD, 1, 1, 0, 9), SAINA_F_RESEND, 7, 0) &&
 	       answer()->exponent == nan, "NaN: PULL and RESEND answer the same");
 	tap_ok(ADDS_UP(3, 7, 1, 7, 2, 7, 3, 7, 6), "NaN: the next round has none");
+}
+
+/* Integers and floats of three workers, in each order: the result says who sent which. */
+static void test_types(void)
+{
+	struct saina_policy p = { .seq = 1, .mode = SAINA_POLICY_BSP, .late = 1 };
+	const int integers = SAINA_EXPONENT_INT, nan = SAINA_EXPONENT_NAN, some[] = { integers, 7, -3, nan };
+	struct saina_job_conf c;
+	bool ok;
+
+	job_make(&c, 3, 1, &p);
+	tap_ok(ADDS_UP(0, integers, INT_MAX, integers, 1, integers, -5, integers, INT_MIN - 5u) &&
+	       !(answer()->flags & SAINA_F_TYPES), "types: integers have an exact sum");
+	ok = true;
+	for (uint32_t i = 0; i < 64; i++) {
+		int e[3] = { some[i & 3], some[i >> 2 & 3], some[i >> 4 & 3] }, floats = 0;
+		uint64_t mask = 0;
+
+		for (int w = 0; w < 3; w++) {
+			mask |= (uint64_t)(e[w] == integers) << w;
+			floats += e[w] != integers;
+			send_msg_at(&c, SAINA_MSG_GRAD, w, i + 1, 0, e[w], 9);
+		}
+		if (!mask || !floats) {
+			ok &= !(answer()->flags & SAINA_F_TYPES);
+			continue;
+		}
+		ok &= out.verdict == ORACLE_REDIRECT && answer()->flags & SAINA_F_TYPES && answer()->exponent == nan &&
+		      o.job[3].ring[(i + 1) % c.ring].sum[0] == (int32_t)mask && !o.job[3].ring[(i + 1) % c.ring].sum[1] &&
+		      !o.job[3].ring[(i + 1) % c.ring].sum[2];
+	}
+	tap_ok(ok, "types: a sum of integers and floats is none, and says who sent integers, in any order");
+	c.elem = SAINA_ELEM_INT16;
+	c.generation += 1000;
+	oracle_job_publish(&o, &c, 0);
+	tap_ok(send_elem(&c, integers) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT && send_elem(&c, 0) == ORACLE_DROP &&
+	       out.reason < 0,
+	       "types: there are no integers in a job of int16");
+}
+
+/* Who brings the coarsest scale is counted, whether it comes first, in between or last; not for zeros. */
+static void test_coarsened(void)
+{
+	struct saina_policy p = { .seq = 1, .mode = SAINA_POLICY_BSP, .late = 1 };
+	const int zeros = SAINA_EXPONENT_MAX;
+	struct saina_job_conf c;
+
+	job_make(&c, 3, 1, &p);
+	tap_ok(ADDS_UP(0, -90, 0, 9, 5, 9, 5, -90, 0) && counted(0, SAINA_C_COARSENED) == 1 &&
+	       ADDS_UP(1, 9, 5, -90, 0, 9, 5, -90, 0) && counted(1, SAINA_C_COARSENED) == 1 &&
+	       ADDS_UP(2, 9, 5, 9, 5, -90, 0, -90, 0) && counted(2, SAINA_C_COARSENED) == 1,
+	       "coarsened: counted once, for the first, the second or the last worker");
+	tap_ok(ADDS_UP(3, zeros, 0, 9, 5, 9, 5, 9, 10) && ADDS_UP(4, 9, 5, zeros, 0, 9, 5, 9, 10) &&
+	       counted(0, SAINA_C_COARSENED) + counted(1, SAINA_C_COARSENED) + counted(2, SAINA_C_COARSENED) == 3,
+	       "coarsened: nobody is, where the others have zeros");
+	tap_ok(ADDS_UP(5, zeros, 0, -90, 0, 9, 5, -90, 0) && counted(1, SAINA_C_COARSENED) == 2,
+	       "coarsened: a worker that comes after zeros, as soon as a third is rounded");
 }
 
 /* Worker 0 writes a segment at exponent @e into its input array and sends a DOORBELL. */
@@ -256,8 +319,8 @@ static void test_doorbell(void)
 
 	job_make(&c, 2, 1, &p);
 	oracle_input_set(&o, c.job, 0, (uint8_t *)input);
-	ok = ring_doorbell(&c, (uint8_t *)input, 0, 111, 1) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT;
-	ok &= ring_doorbell(&c, (uint8_t *)input, 0, -127, 1) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT;
+	ok = ring_doorbell(&c, (uint8_t *)input, 0, SAINA_EXPONENT_MAX + 1, 1) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT;
+	ok &= ring_doorbell(&c, (uint8_t *)input, 0, SAINA_EXPONENT_MIN - 1, 1) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT;
 	tap_ok(ok && !o.job[3].rt.next_round, "by reference: an exponent out of range opens nothing");
 	send_msg_at(&c, SAINA_MSG_GRAD, 1, 0, 0, 9, 10);
 	ok = ring_doorbell(&c, (uint8_t *)input, 0, 7, 100) == ORACLE_REDIRECT && answer()->type == SAINA_MSG_COMPLETION;
@@ -441,6 +504,8 @@ int main(void)
 	test_exponents();
 	test_range();
 	test_nan();
+	test_types();
+	test_coarsened();
 	test_doorbell();
 	test_sfcd_nan();
 	test_ledger();

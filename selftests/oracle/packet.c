@@ -91,7 +91,8 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 		return SAINA_C_SEGMENT;
 	if (m->hdr->type == SAINA_MSG_GRAD && !oracle_exponent_fits(c, m->hdr->exponent))
 		return SAINA_C_EXPONENT;
-	if (m->hdr->type == SAINA_MSG_INC && !oracle_in_range(m->hdr->exponent))
+	if (m->hdr->type == SAINA_MSG_INC && !oracle_in_range(m->hdr->exponent) &&
+	    !(m->hdr->exponent == SAINA_EXPONENT_INT && c->elem == SAINA_ELEM_INT32))
 		return SAINA_C_EXPONENT;
 	if (m->j->rt.generation != c->generation)
 		return SAINA_C_INTERNAL;

@@ -190,9 +190,13 @@ static void slot_finish(struct oracle_msg *m, struct oracle_slot *h)
 	struct oracle_slot *e = ring_entry(m);
 
 	h->meta.flags = flags_of(j, h);
+	if (h->integers && h->integers != h->meta.seen)
+		h->meta.flags |= SAINA_F_TYPES;
 	h->meta.state = SAINA_SLOT_DONE;
 	if (h->meta.exponent == SAINA_EXPONENT_NAN)
 		memset(h->sum, 0, 4 * j->conf.payload);
+	if (h->meta.flags & SAINA_F_TYPES)
+		memcpy(h->sum, &h->integers, sizeof(h->integers));
 	to_wire(&j->conf, h->sum);
 	e->meta = h->meta;
 	*e->in = *h->in;
@@ -207,6 +211,8 @@ static void slot_finish(struct oracle_msg *m, struct oracle_slot *h)
 		oracle_happens(j, SAINA_EV_DEGRADED);
 		oracle_event(m->o, j, SAINA_EV_DEGRADED, 0xff, m->round, m->segment, h->in->n);
 	}
+	if (h->meta.flags & SAINA_F_TYPES)
+		oracle_event(m->o, j, SAINA_EV_TYPES, 0xff, m->round, h->integers, h->meta.seen);
 	if (j->rt.segs_done == j->conf.segments)
 		oracle_event(m->o, j, SAINA_EV_ROUND, 0xff, m->round, j->rt.flips, j->rt.observed);
 	oracle_answer_all(m, h);
@@ -234,12 +240,29 @@ static void count_gradient(struct oracle_msg *m, struct oracle_slot *h, int coun
 static void store_sums(struct oracle_msg *m, struct oracle_slot *h)
 {
 	h->meta.exponent = m->hdr->exponent;
+	h->scale_of = m->w;
+	h->integers = m->hdr->exponent == SAINA_EXPONENT_INT ? 1ull << m->w : 0;
 	if (h->meta.exponent == SAINA_EXPONENT_NAN) {
 		oracle_count(m, SAINA_C_NONFINITE);
 		return;
 	}
 	for (uint32_t i = 0; i < m->j->conf.payload; i++)
 		h->sum[i] = element(m, i);
+}
+
+/* Section 3.1, two scales: whose fault is it that small values are rounded away? */
+static void note_scale(struct oracle_msg *m, struct oracle_slot *h)
+{
+	int have = h->meta.exponent, e = m->hdr->exponent;
+
+	if (e < have) {
+		h->meta.exponent = e;
+		h->scale_of = m->w;
+	}
+	if (e == have || e == SAINA_EXPONENT_MAX || have == SAINA_EXPONENT_MAX || h->scale_of < 0)
+		return;
+	m->j->wcount[h->scale_of].c[SAINA_C_COARSENED]++;
+	h->scale_of = -1;
 }
 
 /* Section 3.1, later gradients. */
@@ -249,15 +272,14 @@ static void add_sums(struct oracle_msg *m, struct oracle_slot *h)
 
 	if (e == SAINA_EXPONENT_NAN)
 		oracle_count(m, SAINA_C_NONFINITE);
-	if (e == SAINA_EXPONENT_NAN || have == SAINA_EXPONENT_NAN) {
+	if (e == SAINA_EXPONENT_INT)
+		h->integers |= 1ull << m->w;
+	if (e == SAINA_EXPONENT_NAN || have == SAINA_EXPONENT_NAN ||
+	    (e == SAINA_EXPONENT_INT) != (have == SAINA_EXPONENT_INT)) {
 		h->meta.exponent = SAINA_EXPONENT_NAN;
 		return;
 	}
-	if (e < have) {
-		h->meta.exponent = e;
-		if (have != SAINA_EXPONENT_MAX)
-			oracle_count(m, SAINA_C_COARSENED);
-	}
+	note_scale(m, h);
 	for (uint32_t i = 0; i < m->j->conf.payload; i++) {
 		uint32_t v = element(m, i), old = h->sum[i];
 

@@ -100,8 +100,9 @@ void oracle_event(struct oracle *o, struct oracle_job *j, unsigned int type,
 {
 	struct saina_event *e;
 
-	if (type == SAINA_EV_STALE || type == SAINA_EV_DEGRADED) {
-		struct oracle_event_seen *t = &j->event_seen[worker == 0xff ? SAINA_WORKERS_MAX : worker];
+	if (type == SAINA_EV_STALE || type == SAINA_EV_DEGRADED || type == SAINA_EV_TYPES) {
+		unsigned int job = SAINA_WORKERS_MAX + (type == SAINA_EV_TYPES);
+		struct oracle_event_seen *t = &j->event_seen[type == SAINA_EV_STALE ? worker : job];
 		uint32_t next = type == SAINA_EV_STALE ? j->rt.next_round : round + 1;
 
 		if (t->generation == j->conf.generation && t->next >= next)

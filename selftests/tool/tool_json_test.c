@@ -212,6 +212,7 @@ static void test_monitor(void)
 		" worker-nonfinite job digits worker 4 gradients 12",
 		" worker-coarsened job digits worker 4 slots 95 of 100",
 		" worker-behind job digits worker 4 rounds 7 lead 6",
+		" types job digits int32 of workers 0-1 float32 of workers 2-3 round",
 		" unknown 999 job digits",
 		" job-changed 17: digits running policy sfcd:k0=1,kmin=1,sth=0.5,cth=5,stride=32 seq 9 workers 8 active 0-3,5-6\n",
 		" job-deleted 17: digits",

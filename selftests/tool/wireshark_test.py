@@ -225,11 +225,11 @@ def fields_test():
                   ["saina.exponent", "saina.element", "_ws.col.Info", "_ws.expert.message"])
     point(got == [["-128", "", "GRAD job 3 worker 1 round 7 segment 5 NaN", ""],
                   ["-128", "", "RESULT job 3 round 7 segment 5 k 0: none NaN", ""]], "NaN: shown in the summary, without elements", got)
-    least, most, none = (DEFINES["EXPONENT_" + name] for name in ("MIN", "MAX", "NAN"))
+    least, most, none, integers = (DEFINES["EXPONENT_" + name] for name in ("MIN", "MAX", "NAN", "INT"))
     frames = [(frame(header(t, elems=64, exponent=e, elem=elem) + elements(), *ports_of(t)),
-               (e == 0 if elem != 1 else least <= e <= most or (e == none and t in (1, 2))) or t == 4)
+               (e == 0 if elem != 1 else least <= e <= most or e == integers or (e == none and t in (1, 2))) or t == 4)
               for t in (1, 2, 4, 5, 13) for elem in (1, 2)
-              for e in (none, none + 1, least - 1, least, 0, most, most + 1, 127)]
+              for e in (none, integers, integers + 1, least - 1, least, 0, most, most + 1, 127)]
     got = dissect([f for f, _ in frames], ["_ws.expert.message"])
     point([("not a block scale" not in line[0]) for line in got] == [good for _, good in frames],
           "expert information for block scales that proto.h does not have", got)

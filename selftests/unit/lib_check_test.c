@@ -213,7 +213,8 @@ static void test_refused(void **state)
 	REFUSED(RESULT, m.h.mask = htole64(0x0f));
 	REFUSED(RESULT, m.h.exponent = SAINA_EXPONENT_MAX + 1);
 	REFUSED(RESULT, m.h.exponent = SAINA_EXPONENT_MIN - 1);
-	REFUSED(RESULT, m.h.exponent = SAINA_EXPONENT_NAN + 1);
+	REFUSED(RESULT, m.h.exponent = SAINA_EXPONENT_INT + 1);
+	REFUSED(RESULT, m.h.flags = SAINA_F_TYPES);
 	/* Says that we were late and shows our bit, and the other way round. */
 	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole64(99), m.h.flags = SAINA_F_LATE));
 	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole64(99), m.h.flags = SAINA_F_RESEND,
@@ -289,7 +290,7 @@ static void test_exponents(void **state)
 		result.h.exponent = e;
 		((struct saina_welcome *)(welcome.b + 48))->exponent = e;
 		s->session.job.elem = result.h.elem = SAINA_ELEM_INT32;
-		assert_int_equal(saina_session_check(&s->session, SAINA_FROM_CTRL, &result, len), in || e == SAINA_EXPONENT_NAN);
+		assert_int_equal(saina_session_check(&s->session, SAINA_FROM_CTRL, &result, len), in || e == SAINA_EXPONENT_NAN || e == SAINA_EXPONENT_INT);
 		assert_int_equal(saina_session_check(&s->session, SAINA_FROM_CTRL, &welcome, wlen), in);
 		/* Floats have none. */
 		s->session.job.elem = result.h.elem = SAINA_ELEM_FLOAT32;
@@ -307,6 +308,8 @@ static void test_exponents(void **state)
 	assert_false(saina_session_check(&s->session, SAINA_FROM_CTRL, &result, len));
 	s->session.job.payload = 2 * PAYLOAD;
 	assert_true(saina_session_check(&s->session, SAINA_FROM_CTRL, &result, len));
+	result.h.exponent = SAINA_EXPONENT_INT;
+	assert_false(saina_session_check(&s->session, SAINA_FROM_CTRL, &result, len));
 	s->session.job.payload = PAYLOAD;
 	handle_free(s);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "reduce/round.h"
+#include "reduce/size_mismatch.h"
 #include "../lib/statement.h"
 
 #define PAYLOAD	 32
@@ -36,6 +37,9 @@ static struct {
 	uint8_t input[SEGMENTS * ENTRY];
 	_Alignas(64) uint8_t output[2 * SEGMENTS * ENTRY];
 } s;
+
+#define MINE   (1 << ME)
+#define OTHERS (0xff & ~MINE)
 
 static int begin(void **state)
 {
@@ -136,9 +140,6 @@ static float residual(unsigned int i)
 {
 	return s.r.grad.state[i / PAYLOAD].residual ? ((float *)s.r.grad.residual)[i] : 0;
 }
-
-#define MINE   (1 << ME)
-#define OTHERS (0xff & ~MINE)
 
 static void test_last(void **state)
 {
@@ -285,28 +286,74 @@ static void test_overflow(void **state)
 	assert_int_equal(s.r.stats.saturated, N);
 }
 
-/* Of int32, with the result of a worker that sent floats: nothing is written. */
+/* The result of @segment: workers in @integers have sent integers, the others in @mask floats. */
+static void no_result(uint32_t segment, uint64_t integers, uint64_t mask)
+{
+	struct message m = result_of(s.r.flow.round, segment, SAINA_EXPONENT_NAN, 0, mask);
+
+	m.h.flags = SAINA_F_TYPES;
+	memcpy(m.v, &integers, sizeof(integers));
+	saina_round_input(&s.r, &m.h, s.now);
+}
+
+/* The call fails, and names who has sent what. */
+static void failed(uint64_t integers, uint64_t floats, const char *says)
+{
+	char text[400];
+
+	assert_int_equal(s.req.err, -EPROTO);
+	assert_int_equal(s.req.integers, integers);
+	assert_int_equal(s.req.floats, floats);
+	assert_int_equal(s.req.call.nonfinite_segments, 0);
+	saina_type_mismatch(&s.r, &s.req, text, sizeof(text));
+	if (!strstr(text, says))
+		fail_msg("\"%s\" does not say \"%s\"", text, says);
+	next();
+}
+
+static void start_integers(void)
+{
+	for (int i = 0; i < N; i++)
+		((int32_t *)s.buf)[i] = i;
+	start_type(SAINA_INT32);
+	assert_int_equal(s.out[0].h.exponent, SAINA_EXPONENT_INT);
+}
+
+/* Of the other type, or of both: nothing is written, and no residual changes. */
 static void test_types(void **state)
 {
 	int32_t *v = (int32_t *)s.buf;
 
-	for (int i = 0; i < N; i++)
-		v[i] = i;
-	start_type(SAINA_INT32);
-	assert_int_equal(s.out[0].h.exponent, 0);
-	result(0, 0, 7, 0xff);
-	result(1, -3, 7, 0xff);
-	assert_int_equal(s.req.err, -EPROTO);
+	start_integers();
+	result(0, SAINA_EXPONENT_INT, 7, 0xff);
+	result(1, -3, 7, OTHERS);
 	assert_int_equal(v[0], 7);
 	assert_int_equal(v[PAYLOAD], PAYLOAD);
-	next();
-	for (int i = 0; i < N; i++)
-		v[i] = i;
-	start_type(SAINA_INT32);
-	result(0, 0, 7, 0xff);
-	result(1, SAINA_EXPONENT_NAN, 0, 0xff);
-	assert_int_equal(s.req.err, -EPROTO);
-	next();
+	failed(MINE, OTHERS, "worker 1 started int32, workers 0,2-7 float32 (this is worker 1)");
+	start_integers();
+	no_result(0, MINE | 1, 0xff);
+	result(1, SAINA_EXPONENT_INT, 7, 0xff);
+	assert_int_equal(v[1], 1);
+	assert_int_equal(v[PAYLOAD], 7);
+	failed(MINE | 1, 0xff & ~(MINE | 1), "workers 0-1 started int32, workers 2-7 float32");
+	/* late, of a round of floats: nothing is kept of the integers */
+	start_integers();
+	result(0, 5, 0, OTHERS);
+	result(1, SAINA_EXPONENT_MAX, 0, OTHERS);
+	failed(MINE, OTHERS, "worker 1 started int32");
+	assert_false(s.r.grad.state[0].residual);
+	start(1);
+	results(27, 0, OTHERS);
+	start(2);
+	no_result(0, 0xf0, 0xff);
+	result(1, SAINA_EXPONENT_INT, 5, OTHERS);
+	assert_true(s.buf[0] == 2 && s.buf[PAYLOAD] == 2 && residual(0) == 1 && residual(PAYLOAD) == 1);
+	failed(0xf0 | OTHERS, 0x0f, "workers 0-3 float32");
+	/* the last scale is that of the last sum of floats */
+	assert_int_equal(s.r.grad.state[1].scale, 27);
+	start(3);
+	results(24, 4 << 24, 0xff);
+	assert_true(s.buf[0] == 4 && residual(0) == 0);
 }
 
 /* The result of @segment on the output. */
@@ -340,6 +387,7 @@ static void completion(void)
 static void test_reference(void **state)
 {
 	const struct saina_input_head *in = (void *)s.input;
+	struct saina_output_head *head;
 
 	s.shm = (struct saina_shm){ .fd = -1, .session = 77, .output_id = 1, .wanted_id = 1, .input = s.input,
 				      .output = s.output, .entry = ENTRY, .segments = SEGMENTS, .ring = 2, .pool = 2 };
@@ -359,6 +407,19 @@ static void test_reference(void **state)
 	assert_true(s.buf[0] == 3 && isnan(s.buf[PAYLOAD]) && isnan(s.buf[N - 1]));
 	assert_int_equal(s.req.call.nonfinite_segments, 1);
 	next();
+	/* Of both types. */
+	for (int i = 0; i < N; i++)
+		s.buf[i] = 1;
+	start_type(SAINA_FLOAT32);
+	put_output(0, SAINA_EXPONENT_NAN, 0, 0xff);
+	put_output(1, 27, 1 << 27, 0xff);
+	head = (void *)(s.output + (s.r.flow.round & 1) * SEGMENTS * ENTRY);
+	head->flags = SAINA_F_TYPES;
+	*(int32_t *)(head + 1) = MINE << 1;
+	completion();
+	head->flags = 0;
+	assert_true(s.buf[0] == 1);
+	failed(MINE << 1, 0xff & ~(MINE << 1), "worker 2 started int32, workers 0-1,3-7 float32");
 	/* No result has such an exponent. */
 	for (int i = 0; i < N; i++)
 		s.buf[i] = 1;
@@ -383,7 +444,7 @@ int main(void)
 		statement_with("exponents: of a NaN result nothing is used, and residuals stay", test_nan_received, begin, end),
 		statement_with("exponents: a late gradient that is not finite is dropped and counted", test_nan_late, begin, end),
 		statement_with("exponents: where gradient and residual overflow the residual waits", test_overflow, begin, end),
-		statement_with("exponents: int32 whose result another worker's floats are in is an error", test_types, begin, end),
+		statement_with("exponents: a result of the other type, or of both, is an error that names who has sent which", test_types, begin, end),
 		statement_with("exponents: by reference: coarser results, NaN, and exponents that no result has",
 			       test_reference, begin, end),
 	};

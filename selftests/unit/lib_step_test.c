@@ -107,7 +107,23 @@ static void test_types(void **state)
 	assert_true(step(0, 0.5f) == 0.5f);
 	assert_int_equal(saina_push(s[1], v, N, SAINA_INT32), 0);
 	assert_int_equal(saina_read(s[1], NULL, 20000), -EPROTO);
-	assert_non_null(strstr(saina_strerror(s[1], 0), "other workers have started float32"));
+	assert_non_null(strstr(saina_strerror(s[1], 0), "this worker pushes int32, and other workers have pushed float32"));
+	member_close_all(a, s, 2);
+}
+
+/* Worker 0 pushes integers, worker 1 floats. */
+static void test_types_of_integers(void **state)
+{
+	int32_t v[N] = { 7 };
+	float half[N] = { 0.5f };
+
+	open_two();
+	assert_int_equal(saina_push(s[0], v, N, SAINA_INT32), 0);
+	assert_int_equal(saina_read(s[0], NULL, 20000), 0);
+	assert_int_equal(v[0], 7);
+	assert_int_equal(saina_push(s[1], half, N, SAINA_FLOAT32), 0);
+	assert_int_equal(saina_read(s[1], NULL, 20000), -EPROTO);
+	assert_non_null(strstr(saina_strerror(s[1], 0), "this worker pushes float32, and other workers have pushed int32"));
 	member_close_all(a, s, 2);
 }
 
@@ -118,6 +134,7 @@ int main(void)
 		statement("steps: later updates that do not fit are kept, and said once with the exponent to choose", test_too_large),
 		statement("steps: an update that is not finite is refused and its element named", test_not_finite),
 		statement("steps: integers where others push floats are an error", test_types),
+		statement("steps: a worker that pushes float32 where another has pushed int32 gets an error", test_types_of_integers),
 	};
 
 	return cmocka_run_group_tests_name("steps of float32", tests, NULL, NULL);

@@ -58,6 +58,12 @@ static void print_controller(const struct saina_event_attrs *ev)
 	out_uint("k_set", ev->a ? ": k stays %" PRIu64 : ": k stays k0", ev->a);
 }
 
+static void print_types(const struct saina_event_attrs *ev)
+{
+	out_ids("int32", " int32 of workers %s", ev->a);
+	out_ids("float32", " float32 of workers %s", ev->b & ~ev->a);
+}
+
 /* How a number of an event is printed; if @key is NULL, it is not. */
 struct number {
 	const char *key, *format;
@@ -87,6 +93,7 @@ static const struct {
 	  .b = { "slots", " of %" PRIu64 } },
 	{ SAINA_EV_WORKER_BEHIND, "worker-behind", .a = { "behind", " rounds %" PRIu64 },
 	  .b = { "lead", " lead %" PRIu64 } },
+	{ SAINA_EV_TYPES, "types", .print = print_types },
 };
 
 static void print_number(const struct number *n, __u64 value)

@@ -1,20 +1,20 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
 -- Wireshark's dissector for the SAINA protocol (Documentation/protocol.rst, uapi/saina/proto.h),
--- version 4.  Documentation/wireshark.rst says how to use it, and what a capture can see.
+-- version 5.  Documentation/wireshark.rst says how to use it, and what a capture can see.
 --
 -- The tables come first: a new message type, flag or field needs a row there and nothing else.
 -- selftests/tool/wireshark_test.py compares them with proto.h.
 
-set_plugin_info({ version = "4", author = "SAINA", description = "SAINA in-network aggregation" })
+set_plugin_info({ version = "5", author = "SAINA", description = "SAINA in-network aggregation" })
 
-local VERSION = 4
+local VERSION = 5
 local PORT_DATA, PORT_CTRL, PORT_RESULT = 48864, 48865, 48866
 local HEADER = 48
 local TO_CTRL = 220
 local WORKER_NONE = 0xff
 -- Block scales of int32 and int16; NaN instead of one: the segment holds a NaN or an infinity
-local EXPONENT_MIN, EXPONENT_MAX, EXPONENT_NAN = -104, 110, -128
+local EXPONENT_MIN, EXPONENT_MAX, EXPONENT_NAN, EXPONENT_INT = -104, 110, -128, -127
 
 -- type = { name, sender, body, flags, { flag, second body that this flag announces } }
 --   sender: "worker" (to DATA or CTRL) or "aggregator"
@@ -75,6 +75,7 @@ local FLAGS = {
 		{ "resend", 0x04, "RESEND: the addressee is in the sum" },
 		{ "pulled", 0x08, "PULLED: answers a PULL" },
 		{ "drop_late", 0x10, "DROP_LATE: late gradients are dropped, not kept as residuals" },
+		{ "types", 0x80, "TYPES: of integers and floats, so there is no sum: the payload begins with the mask of integers" },
 	},
 	sum = {
 		{ "resend", 0x04, "RESEND: it was counted before" },
@@ -301,7 +302,7 @@ local EXPERTS = {
 	worker = { "not a worker number: 0 to 63, or 255 for none", "WARN" },
 	elem = { "unknown element type", "WARN" },
 	count = { "not a payload size: 64, 128, 256, 352, 1024 or 2048", "WARN" },
-	exponent = { "not a block scale: -104 to 110 (GRAD and RESULT: or -128 for NaN), 0 where elements are floats", "WARN" },
+	exponent = { "not a block scale: -104 to 110 (GRAD and RESULT: or -128 for NaN; int32: or -127 for integers), 0 where elements are floats", "WARN" },
 	mask = { "the number of bits in the mask is not the number of contributors", "ERROR" },
 }
 local E = {}
@@ -449,6 +450,8 @@ local function add_field(tree, spec, tvb, m)
 		return tree:add(F[spec[1]], tvb)
 	elseif spec[1] == "exponent" and m.exponent == EXPONENT_NAN then
 		return tree:add_le(F.exponent, tvb):append_text(" (NaN: the segment holds a NaN or an infinity)")
+	elseif spec[1] == "exponent" and m.exponent == EXPONENT_INT then
+		return tree:add_le(F.exponent, tvb):append_text(" (integers, without a block scale)")
 	elseif kind == "zero" then
 		local item = tree:add(F[spec[1]], tvb)
 		if not all_zero(tvb) then
@@ -581,7 +584,8 @@ local function exponent_is_valid(m)
 	elseif not is_int(m) then
 		return m.exponent == 0
 	end
-	return (m.exponent >= EXPONENT_MIN and m.exponent <= EXPONENT_MAX) or is_nan(m)
+	return (m.exponent >= EXPONENT_MIN and m.exponent <= EXPONENT_MAX) or is_nan(m) or
+		(m.exponent == EXPONENT_INT and m.elem == 1)
 end
 
 local function check_header(tree, m, type_of, item)

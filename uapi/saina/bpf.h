@@ -51,7 +51,7 @@
  * Version of the maps' names, types, keys, values and sizes.  Any change takes the next
  * number.  Maps pinned under another number are neither opened nor read.
  */
-#define SAINA_LAYOUT		17
+#define SAINA_LAYOUT		18
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -349,7 +349,8 @@ enum saina_slot_state {
  * @k: latched when the slot opened
  * @count: contributors so far
  * @exponent: block scale of the sums: the coarsest of the contributors', or
- *	SAINA_EXPONENT_NAN: the sums mean nothing (OPEN) or are all 0 (DONE)
+ *	SAINA_EXPONENT_NAN: the sums mean nothing (OPEN) or are all 0 (DONE), but for SAINA_F_TYPES;
+ *	SAINA_EXPONENT_INT: they are of integers
  * @policy: seq of the latched policy
  * @seen: mask of the contributors
  * @members: latched: the workers waited for
@@ -362,7 +363,8 @@ enum saina_slot_state {
  * @parts: latched, CODED: parts of the gradient; worker w computes part w % parts; else 0
  * @sum_tag: float jobs: what the sums are of; saina.ko's, under its own lock.  PS:
  *	version, the number of INCs in the sums.  (Of a view @round is the step, @policy the
- *	base.)
+ *	base.)  Rounds of integers: with SAINA_F_TYPES the mask of the contributors that sent
+ *	integers, else 1 + the worker that brought @exponent, 0 once that was counted
  * @deadline: when the time-out is over, CLOCK_MONOTONIC ns; 0: there is none
  */
 struct saina_slot_meta {
@@ -525,15 +527,17 @@ struct saina_asked {
 	__u32	count;
 };
 
-#define SAINA_EVENT_SEEN_JOB	SAINA_WORKERS_MAX
+#define SAINA_EVENT_SEEN_DEGRADED	SAINA_WORKERS_MAX
+#define SAINA_EVENT_SEEN_TYPES		(SAINA_WORKERS_MAX + 1)
+#define SAINA_EVENT_SEEN_N		(SAINA_WORKERS_MAX + 2)
 
 /**
  * struct saina_event_seen - the last events sent, so that none is repeated
  * @last: generation << 32 | a round: of each worker STALE, the job's next round then; of the
- *	job (SAINA_EVENT_SEEN_JOB) DEGRADED, 1 + the round meant
+ *	job DEGRADED and TYPES, 1 + the round meant
  */
 struct saina_event_seen {
-	__u64	last[SAINA_WORKERS_MAX + 1];
+	__u64	last[SAINA_EVENT_SEEN_N];
 };
 
 enum saina_event_type {
@@ -553,6 +557,8 @@ enum saina_event_type {
 	SAINA_EV_WORKER_NONFINITE = 13,	/* a = gradients with NaN or Inf since the last one */
 	SAINA_EV_WORKER_COARSENED = 14,	/* a = slots whose scale it made coarser, b = of how many */
 	SAINA_EV_WORKER_BEHIND	= 15,	/* a = rounds, b = the lead: a round waits for it */
+	/* made by the data path */
+	SAINA_EV_TYPES		= 16,	/* no sum: a = mask of those with integers, b = of all */
 };
 
 struct saina_event {

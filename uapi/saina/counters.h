@@ -68,7 +68,7 @@
 	X(INTERNAL,	"internal",	1, "state that should be impossible") \
 	X(REFERENCE,	"no-reference",	1, "doorbells where the worker has no input array or the job no output array") \
 	X(STAMP,	"stamp",	1, "doorbells for segments whose input is of another round or session") \
-	X(COARSENED,	"coarsened",	0, "gradients that made the block scale of their slot coarser") \
+	X(COARSENED,	"coarsened",	0, "slots whose block scale is coarser than another worker's, because of this one") \
 	X(NONFINITE,	"non-finite",	0, "gradients with a NaN or an infinity, which make their result NaN") \
 	X(LEAD,		"lead",		1, "next round while a live worker is too many rounds behind")
 

@@ -32,7 +32,7 @@
 
 #include <linux/types.h>
 
-#define SAINA_PROTO_VERSION	4
+#define SAINA_PROTO_VERSION	5
 
 #define SAINA_PORT_DATA		48864	/* 0xBEE0, as in the original SAINA */
 #define SAINA_PORT_CTRL		48865
@@ -51,11 +51,13 @@
 /*
  * Exponents of GRAD, INC and RESULT in jobs of integers: integer = round(value * 2^exponent).  The
  * coarsest holds every finite float32, summed over SAINA_WORKERS_MAX workers; at the finest,
- * values below 2^-111 become 0.  SAINA_EXPONENT_NAN marks a segment with a NaN or an infinity.
+ * values below 2^-111 become 0.  SAINA_EXPONENT_NAN marks a segment with a NaN or an infinity,
+ * SAINA_EXPONENT_INT (int32 only) one of integers, which have no block scale.
  */
 #define SAINA_EXPONENT_MIN	(-104)
 #define SAINA_EXPONENT_MAX	110
 #define SAINA_EXPONENT_NAN	(-128)
+#define SAINA_EXPONENT_INT	(-127)
 
 /* Payload sizes a job may choose, in elements of 4 bytes, or in pairs of int16. */
 #define SAINA_ELEMS_LIST(X) X(64) X(128) X(256) X(352) X(1024) X(2048)
@@ -130,7 +132,8 @@ enum saina_elem_type {
 #define SAINA_F_PULLED		0x08	/* unicast: answers a PULL */
 #define SAINA_F_DROP_LATE	0x10	/* policy late=drop: keep no residual */
 #define SAINA_F_FRESH		0x40	/* SUM: may be used for the next step */
-#define SAINA_F_ANSWER_MASK	0x5f
+#define SAINA_F_TYPES		0x80	/* RESULT: of integers and floats, so there is no sum */
+#define SAINA_F_ANSWER_MASK	0xdf
 /* hdr.flags of requests */
 #define SAINA_F_FAST		0x01	/* READY: a PROBE_REPLY came by redirect */
 #define SAINA_F_NAMED		0x02	/* JOIN: struct saina_join_named; hdr.job is 0 */
@@ -169,8 +172,10 @@ enum saina_nak {
  * @worker: sender (requests) or addressee (unicast answers); 0xff in
  *	multicast
  * @exponent: block scale: integer = round(gradient * 2^exponent), SAINA_EXPONENT_MIN..MAX, or
- *	SAINA_EXPONENT_NAN: the segment holds a NaN or an infinity, the payload is not looked at.
- *	Contributors choose their own; a result has the coarsest of them, or NAN if any has
+ *	SAINA_EXPONENT_NAN: the segment holds a NaN or an infinity, the payload is not looked at;
+ *	SAINA_EXPONENT_INT: it holds integers.  Contributors choose their own; a result has the
+ *	coarsest of them, or NAN if any has.  INT if all have; if only some have, the result has
+ *	NAN and SAINA_F_TYPES, and its payload begins with the mask (__le64) of those
  * @contributors: RESULT: how many gradients are in the sum (= bits in @mask):
  *	the divisor of the mean; never the k advertised by anything else; STATUS: the part that
  *	the addressee computes, if there are parts

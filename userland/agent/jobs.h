@@ -16,20 +16,29 @@
  * struct worker_numerics - numerical quality of what a worker sends (members/numerics.c)
  * @known: the counters below are valid
  * @nonfinite: SAINA_C_NONFINITE at the last check
- * @added, @coarse: SAINA_C_ADDED and _COARSENED at the start of the present scale check
+ * @slots, @coarse: slots it was counted in, and SAINA_C_COARSENED, at the start of the present scale
+ *	check
+ * @first_round: the job's next round then
  * @nonfinite_at: when NaN or infinities were last found, 0: never
  * @segments: how many segments had some
  * @round: the round after the last of them
  * @coarse_at: when its scales were last found too coarse, 0: never
  * @percent: share of its slots that it made coarser
+ * @types_at: when it last sent another type than most others, 0: never
+ * @types_round: the round of that
+ * @is_int: it sent int32
  */
 struct worker_numerics {
 	bool known;
-	uint64_t nonfinite, added, coarse;
+	uint64_t nonfinite, slots, coarse;
+	uint32_t first_round;
 	uint64_t nonfinite_at, segments;
 	uint32_t round;
 	unsigned int percent;
 	uint64_t coarse_at;
+	uint64_t types_at;
+	uint32_t types_round;
+	bool is_int;
 };
 
 /**

@@ -16,7 +16,7 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* A change of one of these requires the next SAINA_LAYOUT in uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: increase SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 17, "the sizes below are those of layout 17");
+SAINA_ASSERT(SAINA_LAYOUT == 18, "the sizes below are those of layout 18");
 SAINA_ASSERT(DP_MAPS == 45, "there are other maps: increase SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
 LAYOUT_SIZE(saina_job_conf, 2304);
@@ -33,7 +33,7 @@ LAYOUT_SIZE(saina_port_conf, 40);
 LAYOUT_SIZE(saina_addr, 16);
 LAYOUT_SIZE(saina_place, 12);
 LAYOUT_SIZE(saina_asked, 8);
-LAYOUT_SIZE(saina_event_seen, 520);
+LAYOUT_SIZE(saina_event_seen, 528);
 LAYOUT_SIZE(saina_event, 40);
 LAYOUT_SIZE(saina_relay_msg, 8256);
 LAYOUT_SIZE(saina_delay_msg, 9240);

@@ -57,7 +57,7 @@ static int req_wait(struct saina *s, struct saina_req *req, struct saina_call *c
 	saina_progress_until(s, req, NEVER);
 	ret = req->err;
 	if (ret)
-		saina_req_error(s, ret);
+		saina_req_error(s, req, ret);
 	if (call)
 		saina_copy_out(s, call, &req->call, sizeof(*call), call_size);
 	saina_round_forget(&s->round, req);

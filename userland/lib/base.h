@@ -48,7 +48,7 @@ struct saina {
 	pid_t		pid;
 	bool		started;
 	struct saina_opts opts;
-	char		error[256];
+	char		error[512];
 	uint64_t	bad_messages, answered_ns, checked_ns;
 	uint32_t	full_round;
 	uint64_t	together;

@@ -94,7 +94,7 @@ int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out)
 		.mask = p->last.mask,
 		.contributors = p->last.contributors,
 		.k = p->last.k,
-		.exponent = p->last.exponent,
+		.exponent = p->last.exponent == SAINA_EXPONENT_INT ? 0 : p->last.exponent,
 		.policy = p->last.policy,
 		.flags = p->last.flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE),
 	};

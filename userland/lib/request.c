@@ -46,7 +46,23 @@ static int set_not_finite_error(struct saina *s, size_t element)
 		s->round.flow.round, element);
 }
 
-int saina_req_error(struct saina *s, int err)
+/* Sets the message of -EPROTO and returns it: other workers have another type than @q. */
+static int set_types_error(struct saina *s, const struct saina_req *q)
+{
+	bool is_int = q->t.type == SAINA_INT32;
+	char text[400];
+
+	if (s->round.ps.on)
+		return saina_error(s, -EPROTO,
+				   "step %u: this worker pushes %s, and other workers have pushed %s: "
+				   "all workers must push the same types and sizes in the same order",
+				   s->round.flow.round, is_int ? "int32" : "float32",
+				   is_int ? "float32" : "int32");
+	saina_type_mismatch(&s->round, q, text, sizeof(text));
+	return saina_error(s, -EPROTO, "%s", text);
+}
+
+int saina_req_error(struct saina *s, const struct saina_req *q, int err)
 {
 	if (err == -ESTALE)
 		return set_stale_error(s);
@@ -54,13 +70,7 @@ int saina_req_error(struct saina *s, int err)
 		return set_not_finite_error(s, s->round.ps.bad);
 	if (saina_session_error(s))
 		return err;
-	if (err == -EPROTO)
-		return saina_error(
-			s, err,
-			"round %u: other workers have started float32 where this one has int32: "
-			"all workers must start the same types and sizes in the same order",
-			s->round.flow.round);
-	return err;
+	return err == -EPROTO ? set_types_error(s, q) : err;
 }
 
 int saina_check_startable(struct saina *s)

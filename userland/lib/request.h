@@ -14,7 +14,7 @@ int saina_check_startable(struct saina *s);
 int saina_req_start(struct saina *s, void *buf, const float *base, size_t n, enum saina_type type,
 		    enum saina_result_op op, struct saina_req **req);
 /* Sets the message of a request that finished with @err, and returns @err. */
-int saina_req_error(struct saina *s, int err);
+int saina_req_error(struct saina *s, const struct saina_req *q, int err);
 
 /* Caller holds s->lock.  Nothing more is submitted in this round or step. */
 void saina_step_close(struct saina *s);

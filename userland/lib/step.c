@@ -129,18 +129,19 @@ int saina_read(struct saina *s, struct saina_step *step, int timeout_ms)
 	fill_step(s, &d);
 	if (step)
 		saina_copy_out(s, step, &d, sizeof(d), WRONG_SIZE);
-	for (q = s->round.reqs; q; q = q->next)
-		ret = ret ? ret : q->err;
-	if (ret)
-		saina_req_error(s, ret);
+	for (q = s->round.reqs; q && !q->err; q = q->next)
+		;
+	ret = q ? saina_req_error(s, q, q->err) : 0;
 	while ((q = s->round.reqs)) {
 		saina_round_forget(&s->round, q);
 		free(q);
 	}
 	if (!ret)
 		s->round.stats.rounds++;
-	/* A round that is lost stays open until saina_set_round(), as with all-reduces. */
-	if (!ret || s->round.ps.on)
+	/* A round that is lost stays open until saina_set_round(), as with all-reduces; one of which
+	 * other workers had another type is over.
+	 */
+	if (!ret || s->round.ps.on || ret == -EPROTO)
 		saina_step_next(s);
 	else
 		s->clocked = s->round.closed = false;

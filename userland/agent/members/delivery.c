@@ -186,6 +186,8 @@ static void handle_event(void *arg, const struct saina_event *ev)
 {
 	struct agent *a = arg;
 
+	if (ev->type == SAINA_EV_TYPES)
+		numerics_types(a, ev);
 	if (!is_repeated_stale(a, ev))
 		a->jobs->ops->event(a, ev, NULL);
 }

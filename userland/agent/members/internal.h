@@ -76,6 +76,8 @@ void numerics_tick(struct agent *a, const struct saina_job *job, int w,
 		   const struct saina_counters *c);
 /* At the start and end of a session: reads and checks them. */
 void numerics_read(struct agent *a, const struct saina_job *job, int w);
+/* SAINA_EV_TYPES of the data path. */
+void numerics_types(struct agent *a, const struct saina_event *ev);
 bool numerics_text(struct agent *a, const struct saina_job *job, int w, char *text, size_t size);
 
 /* shm_server.c */

@@ -13,6 +13,16 @@
  */
 #define PAIRS_SLACK 1
 
+uint64_t saina_gradient_integers(const struct saina_hdr *h, const void *sums)
+{
+	__le64 mask;
+
+	memcpy(&mask, sums, sizeof(mask));
+	if (h->flags & SAINA_F_TYPES)
+		return le64toh(mask);
+	return h->exponent == SAINA_EXPONENT_INT ? le64toh(h->mask) : 0;
+}
+
 int saina_gradient_init(struct saina_gradient *g, const struct saina_job *job)
 {
 	g->job = job;
@@ -76,7 +86,7 @@ static bool choose_exponent(struct saina_gradient *g, uint32_t segment, const fl
 	bool guess = g->job->elem == SAINA_ELEM_INT32 && p->scale != SAINA_EXPONENT_NAN;
 	uint32_t largest;
 
-	p->exponent = 0;
+	p->exponent = p->t->type == SAINA_INT32 ? SAINA_EXPONENT_INT : 0;
 	p->alone = false;
 	p->chosen = true;
 	if (p->t->type == SAINA_INT32 || (!SAINA_ELEM_IS_INT(g->job->elem) && !res))
@@ -155,8 +165,8 @@ size_t saina_gradient_encode_step(struct saina_gradient *g, uint32_t segment, vo
 	return cut;
 }
 
-int saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h,
-			  const void *sums, unsigned int div)
+void saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h,
+			   const void *sums, unsigned int div)
 {
 	struct saina_segment_state *p = &g->state[segment];
 	const struct saina_job *job = g->job;
@@ -168,8 +178,6 @@ int saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const stru
 	} else if (job->elem == SAINA_ELEM_BFLOAT16) {
 		saina_half_decode(out, sums, n, div);
 	} else if (p->t->type == SAINA_INT32) {
-		if (h->exponent)
-			return -EPROTO;
 		memcpy(out, sums, 4 * n);
 	} else if (h->exponent == SAINA_EXPONENT_NAN) {
 		for (size_t i = 0; i < n; i++)
@@ -181,11 +189,10 @@ int saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const stru
 		g->quant->decode(out, sums, n, h->exponent, div);
 		p->scale = h->exponent;
 	}
-	return 0;
 }
 
 void saina_gradient_learn(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h)
 {
-	if (h->exponent != SAINA_EXPONENT_NAN)
+	if (h->exponent != SAINA_EXPONENT_NAN && h->exponent != SAINA_EXPONENT_INT)
 		g->state[segment].scale = h->exponent;
 }

@@ -25,7 +25,7 @@ struct saina_tensor {
  * @t: tensor it belongs to in this round, or NULL
  * @chosen: @exponent and @alone are set for this round
  * @alone: the contribution is without the residual, as the sum of both is too large for a float32
- * @exponent: of the contribution; SAINA_EXPONENT_NAN: it is not finite
+ * @exponent: of the contribution; SAINA_EXPONENT_NAN: it is not finite; SAINA_EXPONENT_INT: int32
  * @scale: exponent of the last result; SAINA_EXPONENT_NAN: there is none
  * @residual: enum saina_type of the residual; 0: there is none
  * @last: the header of the last result
@@ -72,12 +72,11 @@ int saina_gradient_encode(struct saina_gradient *g, uint32_t segment, void *wire
  */
 size_t saina_gradient_encode_step(struct saina_gradient *g, uint32_t segment, void *wire,
 				  int exponent, uint32_t limit);
-/*
- * Writes a result into the caller's elements, divided by @div.  0, or -EPROTO: the caller's are
- * int32 and another worker's are floats.
- */
-int saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h,
-			  const void *sums, unsigned int div);
+/* Writes a result, of the caller's type, into the caller's elements, divided by @div. */
+void saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h,
+			   const void *sums, unsigned int div);
+/* Mask of the contributors to a result whose tensors are int32. */
+uint64_t saina_gradient_integers(const struct saina_hdr *h, const void *sums);
 /* Notes the exponent of a result, for the next contribution. */
 void saina_gradient_learn(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h);
 

@@ -35,8 +35,10 @@ static void fail_step(struct saina_round *r, uint64_t now)
 {
 	struct saina_ps *p = &r->ps;
 
-	/* An update that was refused (-EDOM) stays with the trainer. */
-	for (uint32_t i = 0; p->steps.err != -EDOM && i < p->steps.n; i++)
+	/* An update that was refused stays with the trainer. */
+	bool refused = p->steps.err == -EDOM || p->steps.err == -EPROTO;
+
+	for (uint32_t i = 0; !refused && i < p->steps.n; i++)
 		if (!p->steps.seg[i].counted)
 			saina_round_keep(r, i);
 	saina_round_fail(r, p->steps.err);
@@ -136,6 +138,12 @@ static void finish_step(struct saina_round *r, uint64_t now)
 		saina_round_segment_over(r, i, now);
 }
 
+/* Are the parameters, as other workers have pushed them, of another type than @q? */
+static bool types_differ(const struct saina_req *q, const struct saina_hdr *h)
+{
+	return (q->t.type == SAINA_INT32) != (h->exponent == SAINA_EXPONENT_INT);
+}
+
 /* Gives the trainer the difference between the server's sums and those that the model holds. */
 static void take_diff(struct saina_round *r, uint32_t segment, const struct saina_hdr *h,
 		      uint64_t was, bool more)
@@ -158,9 +166,9 @@ static void take_diff(struct saina_round *r, uint32_t segment, const struct sain
 	}
 	if (p->fresh)
 		updates = 0;
-	if (q->t.type == SAINA_INT32 && h->exponent)
-		q->err = -EPROTO; /* other workers push float32 */
-	if (q->t.type == SAINA_FLOAT32) {
+	if (version && types_differ(q, h)) {
+		q->err = -EPROTO;
+	} else if (q->t.type == SAINA_FLOAT32) {
 		float had[SAINA_ELEMS_MAX], *o = out;
 
 		if (updates >= SAINA_PS_UPDATES)
@@ -236,7 +244,7 @@ static bool nak_exponent_rx(struct saina_round *r, const struct saina_hdr *h)
 
 	if (!p->epoch_known || le16toh(h->policy) != p->epoch || segment >= p->steps.n)
 		return true;
-	if (saina_round_request(r, segment)->t.type != SAINA_FLOAT32)
+	if (types_differ(saina_round_request(r, segment), h))
 		return false;
 	/* Another worker pushed the segment first, and chose its exponent. */
 	p->exponent[segment] = h->exponent;
@@ -339,7 +347,7 @@ static int choose_exponent(struct saina_round *r, uint32_t segment)
 	int e;
 
 	if (saina_round_request(r, segment)->t.type != SAINA_FLOAT32)
-		return 0;
+		return SAINA_EXPONENT_INT;
 	if (p->exponent[segment] != SAINA_EXPONENT_NAN)
 		return p->exponent[segment];
 	e = r->job->exponent0;

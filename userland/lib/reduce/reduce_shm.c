@@ -39,6 +39,7 @@ static bool take_result_in_place(struct saina_round *r, const struct saina_outpu
 
 	if (!saina_flow_wants(&r->flow, round, segment) ||
 	    !saina_flow_was_sent(&r->flow, segment) || p->exponent != h->exponent || p->residual ||
+	    h->flags & SAINA_F_TYPES ||
 	    !(le64toh(h->mask) >> r->job->worker & 1))
 		return false;
 	saina_round_decode(r, segment, h, b + 1);

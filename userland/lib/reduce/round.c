@@ -157,7 +157,7 @@ void saina_round_account(struct saina_round *r, uint32_t segment, const struct s
 	c->next_k = h->next_k;
 	if (h->flags & SAINA_F_DEGRADED)
 		c->degraded_segments++;
-	if (h->exponent == SAINA_EXPONENT_NAN) {
+	if (h->exponent == SAINA_EXPONENT_NAN && !(h->flags & SAINA_F_TYPES)) {
 		c->nonfinite_segments++;
 		r->stats.nonfinite_segments++;
 	}
@@ -185,10 +185,27 @@ void saina_round_decode(struct saina_round *r, uint32_t segment, const struct sa
 			const void *sums)
 {
 	struct saina_req *q = request_of(&r->grad.state[segment]);
-	int ret = saina_gradient_decode(&r->grad, segment, h, sums,
-					q->op == SAINA_MEAN ? h->contributors : 1);
 
-	q->err = ret ? ret : q->err;
+	saina_gradient_decode(&r->grad, segment, h, sums,
+			      q->op == SAINA_MEAN ? h->contributors : 1);
+}
+
+/*
+ * Is the result, or part of it, of another type than this worker's tensor?  Then nothing of it is
+ * used, and tensor and residual stay as they are.
+ */
+static bool types_differ(struct saina_round *r, const struct saina_hdr *h)
+{
+	struct saina_req *q = saina_round_request(r, le32toh(h->segment));
+	uint64_t integers = saina_gradient_integers(h, h + 1), me = 1ull << r->job->worker;
+	bool is_int = q->t.type == SAINA_INT32;
+
+	if (!(h->flags & SAINA_F_TYPES) && is_int == (h->exponent == SAINA_EXPONENT_INT))
+		return false;
+	q->err = -EPROTO;
+	q->integers |= integers | (is_int ? me : 0);
+	q->floats |= (le64toh(h->mask) & ~integers) | (is_int ? 0 : me);
+	return true;
 }
 
 /*
@@ -200,6 +217,11 @@ void saina_round_take(struct saina_round *r, const struct saina_hdr *h, uint64_t
 	uint32_t segment = le32toh(h->segment);
 	bool in = le64toh(h->mask) >> r->job->worker & 1;
 
+	if (types_differ(r, h)) {
+		saina_round_account(r, segment, h, !in);
+		saina_round_segment_over(r, segment, now);
+		return;
+	}
 	if (saina_flow_was_sent(&r->flow, segment) && in) {
 		saina_residual_counted(&r->grad, segment, h->exponent);
 	} else if (!in && (h->flags & SAINA_F_DROP_LATE)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* The sentences about workers that submit different sizes (transport/size_check.h finds them). */
+/* The sentences about workers that submit different sizes (transport/size_check.h) or types. */
 #include "size_mismatch.h"
 
 static bool others_have_less(const struct saina_round *r, const struct saina_req *q,
@@ -51,4 +51,33 @@ bool saina_size_mismatch(struct saina_round *r, uint64_t active, uint64_t heard,
 		if (others_have_less(r, q, active, text, size))
 			return true;
 	return false;
+}
+
+/* "worker 3" or "workers 0-2,5" */
+static void put_workers(uint64_t mask, char *text, size_t size)
+{
+	size_t len = snprintf(text, size, mask & (mask - 1) ? "workers" : "worker");
+	char sep = ' ';
+
+	for (int w = 0, last; w < SAINA_WORKERS_MAX && len < size; w = last + 1) {
+		last = w;
+		if (!(mask >> w & 1))
+			continue;
+		while (last + 1 < SAINA_WORKERS_MAX && mask >> (last + 1) & 1)
+			last++;
+		len += snprintf(text + len, size - len, last > w ? "%c%d-%d" : "%c%d", sep, w, last);
+		sep = ',';
+	}
+}
+
+void saina_type_mismatch(const struct saina_round *r, const struct saina_req *q, char *text, size_t size)
+{
+	char integers[160], floats[160];
+
+	put_workers(q->integers, integers, sizeof(integers));
+	put_workers(q->floats, floats, sizeof(floats));
+	snprintf(text, size,
+		 "round %u: %s started int32, %s float32 (this is worker %u): all workers must start "
+		 "the same types and sizes in the same order",
+		 r->flow.round, integers, floats, r->job->worker);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* The sentences about workers that submit different sizes. */
+/* The sentences about workers that submit different sizes or types. */
 #ifndef SAINA_SIZE_MISMATCH_H
 #define SAINA_SIZE_MISMATCH_H
 
@@ -14,5 +14,8 @@
  */
 bool saina_size_mismatch(struct saina_round *r, uint64_t active, uint64_t heard, uint64_t now,
 			 char *text, size_t size);
+
+/* Why @q has failed with -EPROTO: who has started which type. */
+void saina_type_mismatch(const struct saina_round *r, const struct saina_req *q, char *text, size_t size);
 
 #endif /* SAINA_SIZE_MISMATCH_H */

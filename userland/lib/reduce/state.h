@@ -21,6 +21,7 @@ struct saina_req {
 	uint32_t	segments, done;
 	bool		finished;
 	int		err;
+	uint64_t	integers, floats;	/* -EPROTO: workers that sent them, or would have */
 	uint64_t	start_ns;
 	struct saina_call call;
 };

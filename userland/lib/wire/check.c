@@ -26,7 +26,8 @@ static bool check_result(const struct saina_job *s, const struct saina_hdr *h, s
 		return false;
 	if (!h->contributors || h->contributors != __builtin_popcountll(mask))
 		return false;
-	if (!saina_exponent_valid_in_result(s->elem, h->exponent))
+	if (!saina_exponent_valid_in_result(s->elem, h->exponent) ||
+	    (h->flags & SAINA_F_TYPES && h->exponent != SAINA_EXPONENT_NAN))
 		return false;
 	/* What the flags say of this worker must agree with the mask. */
 	in = s->worker < 64 && (mask >> s->worker & 1);
@@ -65,7 +66,7 @@ static bool check_steps(const struct saina_job *s, const struct saina_hdr *h, si
 		return false;
 	/* A SUM of at least one update has an exponent, and a NAK whose reason it is. */
 	if ((h->type == SAINA_MSG_SUM ? h->mask != 0 : h->k == SAINA_NAK_EXPONENT) &&
-	    !saina_exponent_valid(h->exponent))
+	    !saina_exponent_valid(h->exponent) && h->exponent != SAINA_EXPONENT_INT)
 		return false;
 	if (h->type == SAINA_MSG_SUM)
 		return le16toh(h->count) == saina_job_count(s) && len == s->wire && saina_check_round(h->round);

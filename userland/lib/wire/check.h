@@ -13,6 +13,8 @@ static inline bool saina_exponent_valid(int e)
 /* May a result have this exponent?  @elem: of the job */
 static inline bool saina_exponent_valid_in_result(int elem, int e)
 {
+	if (e == SAINA_EXPONENT_INT)
+		return elem == SAINA_ELEM_INT32;
 	return SAINA_ELEM_IS_INT(elem) ? saina_exponent_valid(e) || e == SAINA_EXPONENT_NAN : !e;
 }
 
