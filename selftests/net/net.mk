@@ -49,6 +49,7 @@ $(call test,net/python,full,host,600,selftests/net/python.sh)
 $(call test,net/torch,full,host,1200,selftests/net/torch.sh)
 $(call test,net/torch_states,full,host,900,selftests/net/torch_states.sh)
 $(call test,net/torch_gradients,full,host,1800,selftests/net/torch_gradients.sh)
+$(call test,net/torch_loops,full,host,1800,selftests/net/torch_loops.sh)
 $(call test,net/torch_peers,full,host,1800,selftests/net/torch_peers.sh)
 $(call test,net/torch_restart,full,host,1200,selftests/net/torch_restart.sh)
 # The backend of torch.distributed.

@@ -31,7 +31,8 @@ class Absent:
         self.worker, self.preamble, self.log, self.timeout = worker, preamble, log, timeout
         self.me, self.workers = info.worker, info.workers
         self._ring = info.ring
-        self._named: set = set()
+        self._named: set = set()            # dead, or alive and in no round; until they take part again
+        self._dead: set = set()
         self._on_dead = on_dead
         #: the last round without dead ranks waited for all, and the next was to do so, too, as with policy bsp
         self._waits_for_all = False
@@ -50,28 +51,31 @@ class Absent:
         for w in sorted(self._named & set(counted)):
             self.log(f"rank {w} takes part again, from round {call.round} on")
             self._named.discard(w)
-        missing = set(range(self.workers)) - set(counted) - self._named - {self.me}
-        dead: List[int] = []
+        missing = set(range(self.workers)) - set(counted) - {self.me}
+        dead: set = set()
         if missing:
             info = self.worker.info()
             # After its time-out a round does without live ranks, too.
             waits_for_all = self._waits_for_all and not info.timeout_ms
             until = time.monotonic() + (_KNOWN_S if waits_for_all else 0)
             # This knowledge is as old as a heartbeat: a rank that has just left still counts as alive.
-            while any(info.active >> w & 1 for w in missing) and time.monotonic() < until:
+            while any(info.active >> w & 1 for w in missing - self._named) and time.monotonic() < until:
                 time.sleep(_KNOWN_S / 50)
                 info = self.worker.info()
-            dead = sorted(w for w in missing if not info.active >> w & 1)
-            for w in sorted(missing - set(dead)):
+            dead = {w for w in missing if not info.active >> w & 1}
+            for w in sorted(missing - dead - self._named):
                 since = max(self.preamble.seen[w], self.preamble.first)
                 # With a coded policy another rank may always be counted for it.
                 if not info.parts and call.round - since > 2 * self._ring:
                     self._named.add(w)
                     self.log(f"rank {w} has been in no round since round {since}: it stopped computing, or is always too slow to be counted")
-            if dead:
-                self._named.update(dead)
-                self._report_dead(dead, bin(info.active).count("1"), waits_for_all)
-        if not dead and not self._named:
+            new = sorted(dead - self._dead)
+            self._dead = dead
+            self._named |= dead
+            if new:
+                self._report_dead(new, bin(info.active).count("1"), waits_for_all)
+        if not dead:
+            self._dead = dead
             self._waits_for_all = min(call.k, call.next_k) >= self.workers
 
     def _report_dead(self, dead: List[int], alive: int, waits_for_all: bool) -> None:

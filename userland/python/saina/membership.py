@@ -6,6 +6,7 @@ import gc
 import os
 import secrets
 import threading
+import time
 import weakref
 from typing import Any, Dict, NamedTuple, Optional
 
@@ -90,3 +91,21 @@ def group_secret(job: int, workers: int) -> str:
         return str(store.compare_set(f"saina/state/{job}", "", secrets.token_hex(16)).decode())
     except RuntimeError:    # the rank that has the store has ended
         return ""
+
+
+def group_wait_joined(job: int, workers: int, seconds: float) -> None:
+    """Waits until all ranks of the process group have joined @job, if the group has @workers ranks; @seconds at most, 0: no limit.
+
+    A rank that began rounds earlier would wait for the others in DistributedDataParallel's collectives, and they for it in a round.
+    """
+    store = group_store()
+    if not store or torch.distributed.get_world_size() != workers:
+        return
+    key, end = f"saina/joined/{job}", time.monotonic() + seconds if seconds > 0 else float("inf")
+    try:
+        mine = store.add(key, 1)
+        # Ranks may join several times: all of them the same number of times.
+        while store.add(key, 0) < -(-mine // workers) * workers and time.monotonic() < end:
+            time.sleep(0.05)
+    except RuntimeError:    # the rank that has the store has ended
+        pass

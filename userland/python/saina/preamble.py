@@ -116,11 +116,18 @@ class Preamble:
 
     def check(self, call: Call) -> List[int]:
         """@call: of start()'s request.  Returns the ranks that were counted; Error (EPROTO) if their signatures
-        differ, Error (EILSEQ) if this rank's parameters differ from those of the others, Error (EOPNOTSUPP) if it was a step."""
+        differ, Error (EILSEQ) if this rank's parameters differ from those of the others, Error (EOPNOTSUPP) if it was a step, or coded
+        and this program does not know its part."""
         if not call.mask_any:
             raise Error(errno.EOPNOTSUPP, "the job's policy has steps (ssp, asp, grouped), after which the models of the ranks differ; "
                                           "DistributedDataParallel needs equal models.  Set a policy with rounds (`saina job set JOB policy "
                                           "bsp'), or train without DistributedDataParallel (worker.allreduce())")
+        parts = self._worker.info().parts
+        if parts and not self._worker.part_known:
+            raise Error(errno.EOPNOTSUPP, f"the job's policy is coded: {self._workers} ranks compute {parts} parts of the data, and of the ranks of a part "
+                                          "one is counted, so each of them must compute the same.  This program has not asked for its part "
+                                          "(state.worker.coded_part, before each step), and the other ranks' data would be lost.  Ask for it, or set "
+                                          "another policy (`saina job set JOB policy bsp')")
         data = self._elements.astype(numpy.uint8).tobytes()
         counted = [w for w in range(self._workers) if call.mask_all >> w & 1]
         notices = {w: Notice(*_NOTICE.unpack_from(data, w * _NOTICE.size)) for w in counted}

@@ -13,10 +13,11 @@ from ._lib import Error
 from .absent import Absent
 from .accumulated import Accumulated
 from .buckets import Bucket, Started, same_layout
-from .membership import group_secret
+from .membership import group_secret, group_wait_joined
 from .peer_state import Server, Unavailable, Unfit, address_towards, fetch_any, token_of
 from .preamble import JOINING, Notice, Preamble
 from .transfer import REST_S, Transfer
+from .wrapper import has_group
 from .worker import Call, Worker, environment
 
 _NO_SECRET = ("the ranks have neither a token nor a process group in common: set a token by `saina job set JOB token TOKEN', and on all ranks "
@@ -56,6 +57,7 @@ class Recovery:
         self._fetched = 0
         self._ahead = 0                     # rounds of the model whose batches steps() has not dropped yet
         self._adopted = False               # the layout is that of the other ranks, and not yet DDP's here
+        self._late = False                  # the job had rounds when this rank joined: other ranks may have a model of it
         self._carried: Optional[Tuple[Call, List[int]]] = None      # the preamble of the present round, if it is over
 
     def _serve_begin(self) -> None:
@@ -109,46 +111,59 @@ class Recovery:
         if e.errno != errno.ESTALE or not self._transfer or not self._preamble.peers:
             return False
         self._worker.drain(requests)
+        self._carried = None
+        self._give_zeros(started)
+        return True
+
+    def _give_zeros(self, started: List[Started]) -> None:
+        """This rank has no use for the gradients @started: its next step boundary gets the state of another rank."""
         for s in started:
             s.tensor.zero_()
             if s.future and not s.future.done():
                 s.future.set_result(s.tensor)
         self._accumulated.clear()
-        self._round, self._requests, self._carried = [], [], None
+        self._round, self._requests = [], []
         self._stale, self._in_round = True, False
-        return True
 
     def _boundary(self) -> None:
-        """At a step boundary: joins, and gets the state of another rank, if they are due."""
+        """At a step boundary: gets the state of another rank if it is due.
+
+        A rank waits here for no other one that may be in a collective of the process group, which waits for this rank: so
+        it joins in its first backward, where DistributedDataParallel waits for all ranks, too.  A rank without such a group
+        joins here, so that it does not compute a batch in vain if the others have a model."""
         if not self._transfer or self._in_body or self._failed:
             return
-        if not self._worker:
+        if not self._worker and not has_group():
             self._join(p for p in self._transfer.parameters().values() if p.requires_grad)
-            if self._worker.info().round > 0:
-                self._join_late()
-        elif self._stale:
+            self._stale = self._others_have_model()
+        if self._stale:
+            # A rank that joined late is in a round, whose preamble is over: it may get the model before that round.
+            late = self._carried[0].round if self._carried else None
             at = self.worker.info().round
-            found = self._fetch(self._preamble.peers, at + 1, f"is too far behind, in round {at}")
-            self.worker.set_round(found["round"])
+            found = self._fetch(self._preamble.peers, at + 1 if late is None else late,
+                                f"is too far behind, in round {at}" if late is None else "has joined late")
+            if found["round"] != late:
+                if late is not None:
+                    self.worker.round_done()
+                    self._carried = None
+                self.worker.set_round(found["round"])
             self._adopt(found)
 
-    def _join_late(self) -> None:
-        """The job has had rounds: takes part in the preamble of one, which says where the other ranks are."""
+    def _others_have_model(self) -> bool:
+        """This rank is about to begin its first round.  If the job has had rounds, takes part in the preamble of one, which says
+        whether another rank has a model of it."""
+        if not self._late:
+            return False
+        self._late = False
+        info = self.worker.info()
+        group_wait_joined(info.job, info.workers, self._join_args["start_timeout"])
         wait = self._absent.wait(self.worker.info().round)
         call = wait(self._preamble.start(self._address(Notice(0, flags=JOINING))))
-        counted = self._preamble.check(call)
-        peers = {w: p for w, p in self._preamble.peers.items() if w in counted}
-        if not peers:
-            self._log(f"no other rank has a model of round {call.round}: this rank continues with its own, of {self._rounds} steps")
-            self._carried = call, counted
-            return
-        found = self._fetch(peers, call.round, "has joined late")
-        if found["round"] == call.round:
-            self._carried = call, counted
-        else:
-            self.worker.round_done()
-            self.worker.set_round(found["round"])
-        self._adopt(found)
+        self._carried = call, self._preamble.check(call)
+        if self._preamble.peers:
+            return True
+        self._log(f"no other rank has a model of round {call.round}: this rank continues with its own, of {self._rounds} steps")
+        return False
 
     def _fetch(self, peers: Dict[int, Tuple[str, int]], round: int, why: str) -> Dict[str, Any]:
         """The state of one of @peers, of @round or later, loaded into this rank's objects.  Raises Error."""

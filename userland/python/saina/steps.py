@@ -9,6 +9,7 @@ import torch
 from ._lib import Error
 from .buckets import Memory, Started, ids, set_gradients
 from .recovery import Recovery
+from .wrapper import collective_of, without_sync
 
 T = TypeVar("T")
 
@@ -31,7 +32,8 @@ class Steps(Recovery):
 
         Returns the number of rounds.  This rank's model then equals that of the others, bit for bit.  Before its second
         backward a rank applies none and returns 0: DistributedDataParallel rebuilds its buckets in the second forward, and
-        the gradients of the others are in the rebuilt ones.
+        the gradients of the others are in the rebuilt ones.  The same holds always for a model that has a collective of the
+        process group in every step (find_unused_parameters, broadcast_buffers of buffers).
         """
         n = 0
         while self._lost_apply(step):
@@ -48,11 +50,11 @@ class Steps(Recovery):
         module = self._module()
         if module is not None and {id(p) for p in module.parameters() if p.requires_grad} != ids(self._layout):
             return False        # layers were frozen or thawed: the same
+        # The other ranks wait for this one in each of these collectives: it computes such a round, and gets its result at once.
+        if collective_of(self._model()):
+            return False
         if self._failed:
             raise self._failed
-        if getattr(self._model(), "find_unused_parameters", False):
-            raise Error(errno.EOPNOTSUPP, "with find_unused_parameters=True rounds cannot be skipped, because every step has an all-reduce "
-                                          "of the process group: set it to False, or train without steps() and catch_up()")
         self._round = [Started(b, torch.zeros(b.numel), None) for b in self._layout]
         gradients = self._round
         self._requests = []
@@ -88,7 +90,8 @@ class Steps(Recovery):
             exponential averages, zero_grad().  Called once for each round, also for rounds that were decided without this
             rank: then with the gradients of the others, and a batch is dropped instead of computed.  So all ranks have the
             same model, whoever was late.
-        @accumulate: batches of a round: all but the last are computed in no_sync().
+        @accumulate: batches of a round: of all but the last, the gradients are only added up.  The loop's body needs no no_sync()
+            if this State has the model (State(model, ..) or register(model)); else it computes these in no_sync() itself.
 
         The loop's body runs forward and backward.  If step() raises, the loop ends, and later backwards of this State
         raise Error (ECANCELED), because this rank's model may differ from those of the others.
@@ -102,37 +105,40 @@ class Steps(Recovery):
 
     def _steps(self, source: Iterator[Any], step: Callable[[], Any], accumulate: int) -> Iterator[Any]:
         # Between the batches of a round the parameters have gradients of this rank: nothing is applied there.
-        begun, computed = False, 0
+        n = 0       # batches of the present round that this rank has computed
         for batch in source:
-            if not begun and self._is_past(step):
+            if not n and self._is_past(step):
                 for _ in range(accumulate - 1):
                     next(source, None)
                 continue
-            before = self._rounds
+            before, n = self._rounds, n + 1
             self._in_body = True
             try:
-                yield batch
+                with without_sync(self._model() if n < accumulate else None):
+                    yield batch
             finally:
                 self._in_body = False
+            rounds = self._rounds - before
+            if n < accumulate and (rounds or self._stale):
+                raise Error(errno.EINVAL, f"batch {n} of a round had an all-reduce, which only the last of accumulate={accumulate} may have: make the "
+                                          "State with the model, State(model, ..), by which steps() computes the others in no_sync(), or "
+                                          "compute them in model.no_sync()")
+            if rounds > 1:
+                raise Error(errno.EINVAL, f"a batch of steps() had {rounds} backwards with an all-reduce: only one is "
+                                          "allowed, since step() follows each round; run the others in no_sync()")
             if self._stale:
                 # Its round is in the state that this rank is about to get.
-                begun = False
+                n = 0
                 self._ahead -= 1
-                continue
-            begun = self._rounds == before
-            computed += 1
-            if begun:
-                if computed >= accumulate and not self._since_join:
-                    raise Error(errno.EINVAL, f"{computed} batches of steps() had no backward with an all-reduce of this State: is its hook "
-                                              "registered, by model.register_comm_hook(state, saina.torch.allreduce_hook)?  With "
-                                              "no_sync(), set accumulate=.. to the number of batches of a round")
-                continue
-            if self._rounds > before + 1:
-                raise Error(errno.EINVAL, f"a batch of steps() had {self._rounds - before} backwards with an all-reduce: only one is "
-                                          "allowed, since step() follows each round; run the others in no_sync()")
-            self._step(step)
+            elif rounds:
+                n = 0
+                self._step(step)
+            elif n >= accumulate and not self._since_join:
+                raise Error(errno.EINVAL, f"{n} batches of steps() had no backward with an all-reduce of this State: is its hook "
+                                          "registered, by model.register_comm_hook(state, saina.torch.allreduce_hook)?  With "
+                                          "no_sync(), set accumulate=.. to the number of batches of a round")
         # The last round may have been one that this rank was too late for.
-        if not begun:
+        if not n:
             self._boundary()
 
     def _is_past(self, step: Callable[[], Any]) -> bool:

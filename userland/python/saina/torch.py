@@ -22,6 +22,7 @@ same gradients, bit for bit, so their models are equal.
 import errno
 import sys
 import time
+import warnings
 import weakref
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
@@ -43,6 +44,7 @@ from .residuals import Residuals, unit
 from .steps import Steps
 from .transfer import Transfer
 from .worker import Call, Request, Stats, Worker, join
+from .wrapper import collective_of
 
 __all__ = ["State", "Straggler", "Stragglers", "all_reduce", "allreduce_hook"]
 
@@ -75,9 +77,9 @@ class State(Steps):
         "continue": a line to @log, and the gradients are the mean over the others; None: raise if rounds wait for all
         ranks (policy bsp), else continue.
 
-    The job is joined when the sizes of the gradients are known: with @model before the first forward in training mode, else
-    in the first backward; or by broadcast().  It must have as many workers as there are ranks.  Each model needs its own
-    State, and each State its own job.
+    The job is joined in the first backward, or by broadcast(); with @model, and without a process group of several ranks, before
+    the first forward in training mode.  It must have as many workers as there are ranks.  Each model needs its own State, and
+    each State its own job.
 
     Copies (copy.deepcopy(), pickle, torch.save()) have not joined.  A pickle has no token, log or worker: these
     belong to the process.
@@ -100,7 +102,7 @@ class State(Steps):
                          start_timeout=start_timeout, timeout=timeout, log=log), round_timeout, on_dead)
         if model is not None:
             self._transfer = Transfer([model] + [x for x in (optimizer, *extra) if x is not None])
-            self._model = weakref.ref(model)
+            self._use(model)
             model.register_forward_pre_hook(BeforeForward(self))
 
     def _init(self, how: Dict[str, Any], round_timeout: float, on_dead: Optional[str]) -> None:
@@ -154,8 +156,7 @@ class State(Steps):
     def worker(self) -> Worker:
         """The worker of the job; Error (ENOTCONN) before it has joined."""
         if not self._worker:
-            raise Error(errno.ENOTCONN, "this rank has not joined the job yet: State(model) joins before the first forward, "
-                                        "State() in the first backward")
+            raise Error(errno.ENOTCONN, "this rank has not joined the job yet: it does so in the first backward, or in broadcast()")
         return self._worker
 
     @property
@@ -252,6 +253,7 @@ class State(Steps):
         self._residuals = Residuals(self._worker, self._preamble.numel)
         self._absent = Absent(self._worker, self._preamble, log, self._round_timeout, self._on_dead)
         self._late_rule = LateRule(self._worker, self._transfer.optimizers if self._transfer else list)
+        self._late = self._transfer is not None and self._worker.info().round > 0
         self._serve_begin()
 
     def broadcast(self, module: torch.nn.Module, root: int = 0) -> None:
@@ -260,6 +262,7 @@ class State(Steps):
         copies = [content(t) for t in module.state_dict().values()]
         if not self._worker:
             self._join(module.parameters())
+            self._late = False      # all ranks are here
         data = numpy.frombuffer(bytearray(b"".join(part for part, _ in copies)), numpy.uint8)
         self.worker.broadcast(data, root)
         at = 0
@@ -268,23 +271,21 @@ class State(Steps):
             at += len(part)
 
     def register(self, model: Any) -> None:
-        """model.register_comm_hook(); warns about options with which every rank waits for all others."""
+        """model.register_comm_hook(), for a State that was made without the model.  Warns as State(model) does."""
         if not isinstance(model, torch.nn.parallel.DistributedDataParallel):
             raise TypeError(f"register() takes the DistributedDataParallel, not {type(model).__name__}")
-        if getattr(model, "find_unused_parameters", False):
-            self._warn("find_unused_parameters=True", "an all-reduce of the process group in every step")
-        elif getattr(model, "broadcast_buffers", False) and any(True for _ in model.module.buffers()):
-            self._warn("broadcast_buffers=True of a model with buffers",
-                       "a broadcast of the process group in every step")
         self._check_model(list(model.module.parameters()))
-        self._model = weakref.ref(model)    # weak: the model refers to this State, invisibly to the garbage collector
+        if self._model() is not model:
+            self._use(model)
         model.register_comm_hook(self, allreduce_hook)
 
-    @staticmethod
-    def _warn(what: str, does: str) -> None:
-        import warnings
-        warnings.warn(f"saina: {what} means {does}: the fast ranks wait for the slow ones there, "
-                      "whatever the job's policy, and lost rounds cannot be skipped", stacklevel=3)
+    def _use(self, model: Any) -> None:
+        """@model: of this State.  Warns about options with which every rank waits for all others."""
+        self._model = weakref.ref(model)    # weak: the model refers to this State, invisibly to the garbage collector
+        found = collective_of(model)
+        if found:
+            warnings.warn(f"saina: {found.option} means {found.does}: the fast ranks wait for the slow ones there, whatever the job's policy, "
+                          f"and steps() skips no lost rounds.  {found.instead}", stacklevel=3)
 
     # --- a bucket of backward ---------------------------------------------------------------
 
@@ -352,6 +353,10 @@ class State(Steps):
             sent = self._in_layout(started)
         try:
             if not requests:
+                if self._others_have_model():
+                    self._layout = None
+                    self._give_zeros(started)
+                    return False
                 requests = [self._preamble_start(started[0])]
                 for s in sent:
                     requests.append(self.worker.start(s.tensor, base=s.base))

@@ -187,6 +187,8 @@ class Worker:
         self._lock = threading.RLock()
         self._requests: set = set()     # the library may write to their arrays
         self._saturated = False         # that values did not fit has been said
+        #: coded_part has been read
+        self.part_known = False
         # Also when the interpreter exits.  @keep: callbacks of the library's thread.
         self._close = weakref.finalize(self, _close, handle, keep)
 
@@ -261,6 +263,7 @@ class Worker:
         last heard, all workers of a part compute the same and one of them is counted; with other policies each
         worker has its own part, (worker, workers)."""
         info = self.info()
+        self.part_known = True
         return (info.part, info.parts) if info.parts else (info.worker, info.workers)
 
     def stats(self) -> Stats:
