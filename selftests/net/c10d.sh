@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The backend of torch.distributed: four ranks of selftests/python/c10d.py, one case after the other.
+# The backend of torch.distributed: four ranks of selftests/python/c10d.py, and some of c10d_calls.py, one case after
+# the other.
 #
 #     rank 0 .. 3: w0 .. w3 --- br0 (Linux bridge)
 #
@@ -23,11 +24,11 @@ lab_up --workers 4
 run_case() {
 	local name=$1 n=$2
 	[ -z "$chosen" ] || [[ " $chosen " == *" $name "* ]] || return
-	job "$name" id 0 elements 20000 workers 4 token s3cret "${@:3}"
+	job "$name" id 0 elements 20000 workers $workers token s3cret "${@:3}"
 	job hook id 1 elements 700000 workers 4 token s3cret
-	rank_case "$name" 120 c10d "$n" "$TOP/selftests/python/c10d.py" "$name"
+	rank_case "$name" 120 c10d "$n" "$TOP/selftests/python/$script.py" "$name"
 }
-chosen=$*
+chosen=$* script=c10d workers=4
 
 policy_later_meanwhile() {
 	check "policy_later: the ranks reduce" slowwait 60 test -e "$WORK/reducing"
@@ -44,5 +45,18 @@ run_case int16 4 type int16
 run_case smaller 3
 run_case token 4
 run_case killed 4 dead 3000
+
+script=c10d_calls
+run_case late 3
+workers=2
+for name in callbacks hooks average fork views; do
+	run_case $name 2
+done
+run_case average 2 type float32
+workers=3
+for name in type operation empty several barrier broadcast future; do
+	run_case split_$name 3
+done
+run_case split_elements 3 type float32
 
 finished

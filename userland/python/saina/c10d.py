@@ -15,13 +15,13 @@ process has the job: the first one; all-reduces of others, new_group()'s, go by 
 does the same beside any other backend, which then does the rest.
 """
 
+import ctypes
 import datetime
 import errno
 import inspect
-import queue
+import itertools
+import os
 import sys
-import threading
-import time
 import weakref
 from typing import Any, Callable, Dict, List, Optional
 
@@ -29,10 +29,13 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
-from ._buffer import with_data
 from ._lib import Error
+from .agreement import Agreement, What
+from .joining import join_all
+from .order import Item
+from .staging import flatten, for_gloo
 from .sums import Sum, Sums
-from .worker import Worker, join
+from .work import GlooCall, Work
 
 __all__ = ["ProcessGroup", "Work", "all_reduce", "register"]
 
@@ -40,93 +43,34 @@ _c10d: Any = torch._C._distributed_c10d
 _Base: Any = _c10d.ProcessGroup
 ReduceOp: Any = _c10d.ReduceOp
 
-#: Elements of a round that the first worker of a job without a size requests: 4 MiB.
-_ELEMENTS = 1 << 20
-#: Seconds to wait for each answer until admitted.
-_JOIN_S = 30
-#: Seconds for the other ranks to read why one could not join.
-_READ_S = 5
-_POLL_S = 0.2
-#: Works that are kept for a program that never waits for them.
-_UNCLAIMED_MAX = 1000
 #: Types that travel as float32.
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
+_OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM")
 
 
-class Work(_c10d.Work):     # type: ignore[misc]
-    """An all-reduce that was started: what torch.distributed.all_reduce(.., async_op=True) returns."""
-
-    def __init__(self, group: "ProcessGroup", s: Sum, tensors: List[torch.Tensor]):
-        super().__init__()
-        self._group, self._sum, self._tensors = group, s, tensors
-        self._future: Optional[torch.futures.Future] = None
-
-    def wait(self, timeout: Any = None) -> bool:
-        """Waits until the sum is in the tensor.  @timeout: datetime.timedelta; None or 0: without limit."""
-        self._group._unclaimed.pop(self, None)
-        seconds = timeout.total_seconds() if timeout else 0
-        if not self._sum.wait(seconds if seconds > 0 else None):
-            raise RuntimeError(f"Timed out waiting {seconds * 1000:.0f}ms for an all-reduce by saina to complete")
-        return True
-
-    def synchronize(self) -> None:
-        self.wait()
-
-    def is_completed(self) -> bool:
-        return self._sum.over()
-
-    def is_success(self) -> bool:
-        return self._sum.over() and not self._sum.error
-
-    def exception(self) -> Optional[BaseException]:
-        return self._sum.error
-
-    def result(self) -> List[torch.Tensor]:
-        self.wait()
-        return self._tensors
-
-    def get_future(self) -> torch.futures.Future:
-        """A future whose value is the list of tensors.  C++ code that waits for it gets the error of a sum that failed, too."""
-        self._group._unclaimed.pop(self, None)
-        if not self._future:
-            begun: torch.futures.Future = torch.futures.Future()
-            # Only what a callback raises is an error of a future for C++, too.
-            self._future = begun.then(lambda _: self.result())
-            self._sum.when_over(lambda: begun.set_result(None))
-        return self._future
+def _name_of(op: Any) -> str:
+    """A ReduceOp's own text has its address."""
+    return next((n for n in _OPS if op == getattr(ReduceOp, n, None)), "another operation")
 
 
 def _note(line: str) -> None:
     print(f"saina: {line}", file=sys.stderr, flush=True)
 
 
-def _on_host(tensor: torch.Tensor) -> torch.Tensor:
-    """@tensor, detached, or its copy on the host.  TypeError or ValueError if it can have none."""
-    tensor = with_data(tensor)
-    if tensor.device.type not in ("cpu", "cuda"):
-        raise TypeError(f"this tensor is on {tensor.device}: saina reduces tensors on cpu and cuda; .cpu() "
-                        "makes a copy on cpu")
-    tensor = tensor.detach()
-    if tensor.device.type == "cpu":
-        return tensor
-    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
-    host.copy_(tensor)
-    return host
-
-
 class ProcessGroup(_Base):      # type: ignore[misc]
     """@others: a process group or backend of the same ranks, for all but the sums.
-    @sums: of this group; None: @others does everything."""
+    @sums: of this group; None: @others does everything.  @agreement: of its ranks, if there are @sums."""
 
-    def __init__(self, others: Any, rank: int, size: int, sums: Optional[Sums]):
+    def __init__(self, others: Any, rank: int, size: int, sums: Optional[Sums] = None, agreement: Optional[Agreement] = None):
         super().__init__(rank, size)
-        self._others, self._sums = others, sums
-        #: what nobody has waited for yet, in order: PyTorch 1.13's C++ does not keep the Python object of a Work
+        self._others, self._sums, self._agreement, self._pid = others, sums, agreement, os.getpid()
+        self._gloo = isinstance(others, _c10d.ProcessGroupGloo) or others.name() == "gloo"
         self._unclaimed: Dict[Work, None] = {}
         if sums:
-            self.close: Any = weakref.finalize(self, sums.close)
+            self.close: Any = weakref.finalize(self, _close, self._pid, sums, agreement)
         if hasattr(self, "_register_backend") and isinstance(others, _c10d.ProcessGroupGloo):
             self._register_backend(torch.device("cpu"), _Base.BackendType.GLOO, others)
+        _groups.add(self)
 
     def getBackendName(self) -> str:
         return "saina"
@@ -144,23 +88,67 @@ class ProcessGroup(_Base):      # type: ignore[misc]
             op, opts = opts, _c10d.AllreduceOptions()
             if op is not None:
                 opts.reduceOp = op
-        if len(tensors) != 1 or not self._sums_take(tensors, opts.reduceOp):
-            return self._others.allreduce(tensors, opts)
-        return self._start(tensors, opts.reduceOp)
+        return self._all_reduce("allreduce", tensors, opts, len(tensors) == 1)
 
     def allreduce_coalesced(self, tensors: List[torch.Tensor], opts: Any = None) -> Any:
         """All-reduces @tensors, all of one type, as if they were one."""
         if opts is None:
             opts = _c10d.AllreduceCoalescedOptions()
-        if not self._sums_take(tensors, opts.reduceOp):
-            return self._others.allreduce_coalesced(tensors, opts)
-        return self._start(tensors, opts.reduceOp)
+        return self._all_reduce("allreduce_coalesced", tensors, opts, True)
 
     def barrier(self, opts: Any = None) -> Any:
         """Waits for all sums that this rank has started, then for all ranks."""
-        if self._sums:
-            self._sums.drain()
-        return self._others.barrier(opts or _c10d.BarrierOptions())
+        return self._by_others("barrier", (opts or _c10d.BarrierOptions(),), {}, after_sums=True)
+
+    def _check(self) -> None:
+        """Error or SumError if this group can call nothing more."""
+        self._check_process()
+        if self._agreement and self._agreement.error:
+            raise self._agreement.error
+
+    def _numbered(self, what: What) -> Callable[[int, Any], Any]:
+        agreement = self._agreement
+        assert agreement
+        return lambda number, call: agreement.add(number, what, call)
+
+    def _refuse(self, what: What, e: BaseException) -> None:
+        """A call that is refused has its place, too: this rank must not be one call behind the others."""
+        assert self._sums
+        self._sums.order.put(Item(numbered=lambda number, _: self._numbered(what._replace(refused=str(e)))(number, None)), direct=True)
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            # Its threads, and those of Gloo, are in the parent only.
+            raise Error(errno.ECHILD, f"this process group belongs to process {self._pid}: a forked child can only destroy it, and "
+                                      "make one of its own")
+
+    def _all_reduce(self, name: str, tensors: List[Any], opts: Any, as_one: bool) -> Any:
+        if not self._sums:
+            return self._by_others(name, (tensors, opts), {})
+        self._check()
+        op = opts.reduceOp
+        what = What(name if len(tensors) == 1 else f"{name} of {len(tensors)} tensors", "the aggregator", _name_of(op))
+        try:
+            what = what._replace(dtype=tensors[0].dtype if tensors else None, elements=sum(t.numel() for t in tensors))
+            if as_one and self._sums_take(tensors, op):
+                values, finish = flatten(tensors, torch.int32 if what.dtype == torch.int32 else torch.float32)
+                s = Sum(self._sums, values, op == ReduceOp.AVG, finish, str(what), numbered=self._numbered(what))
+                work = Work(s, self._sums.order, self._unclaimed, tensors)
+                self._sums.order.put(s)
+                return work
+            what = what._replace(by="Gloo")
+            mean = self.size() if op == ReduceOp.AVG and all(t.dtype.is_floating_point for t in tensors) else 0
+            copies, after = for_gloo(tensors, mean) if self._gloo else (tensors, None)
+        except Exception as e:
+            self._refuse(what, e)
+            raise
+        if not self._gloo:
+            return getattr(self._others, name)(tensors, opts)
+        own = opts
+        if mean:
+            own = type(opts)()
+            own.reduceOp, own.timeout = ReduceOp.SUM, opts.timeout
+        return self._by_gloo(what, lambda: getattr(self._others, name)(copies, own), after, result=list(tensors))
 
     def _sums_take(self, tensors: List[torch.Tensor], op: Any) -> bool:
         """Whether the aggregator reduces @tensors.  Depends on what must be equal at all ranks only."""
@@ -177,159 +165,116 @@ class ProcessGroup(_Base):      # type: ignore[misc]
         # Small ones would be rounded in jobs of bfloat16, which is not meant for counts and norms.
         return dtype in _FLOATS and bool(op == ReduceOp.SUM or op == ReduceOp.AVG) and (sums.integers or n > sums.payload)
 
-    def _start(self, tensors: List[torch.Tensor], op: Any) -> Work:
-        assert self._sums
-        # Counted first: a rank whose tensor is refused must not be one all-reduce behind the others.
-        number = self._sums.count()
-        host = [_on_host(t) for t in tensors]
-        wire = torch.int32 if host[0].dtype == torch.int32 else torch.float32
-        if len(host) == 1 and host[0].dtype == wire and host[0].is_contiguous():
-            flat = host[0].view(-1)
-        else:
-            flat = torch.cat([t.reshape(-1).to(wire) for t in host])
-        mean = self._sums.ranks if op == ReduceOp.AVG else 0
+    def _by_gloo(self, what: What, start: Callable[[], Any], finish: Optional[Callable[[], Any]] = None, after_sums: bool = False,
+                 result: Any = None) -> Work:
+        assert self._sums and self._agreement
+        call = GlooCall(self._agreement, start, finish, numbered=self._numbered(what))
+        self._sums.order.put(call, direct=not after_sums or self._sums.order.idle())
+        if call.refused:
+            self._agreement.add(call.number, what._replace(refused=str(call.refused)))
+            raise call.refused
+        return Work(call, self._sums.order, self._unclaimed, result)
 
-        def finish() -> None:
-            if mean:
-                flat.div_(mean)
-            at = 0
-            with torch.no_grad():
-                for t in tensors:
-                    n = t.numel()
-                    if n and t.data_ptr() != flat.data_ptr():
-                        t.detach().copy_(flat[at:at + n].view(t.shape))
-                    at += n
-        s = Sum(flat, finish, number, f"{tensors[0].dtype} {'mean' if mean else 'sum'}")
-        work = Work(self, s, tensors)
-        self._unclaimed[work] = None
-        if len(self._unclaimed) > _UNCLAIMED_MAX:
-            self._unclaimed.pop(next(iter(self._unclaimed)), None)
-        self._sums.start(s)
-        return work
+    def _by_others(self, name: str, args: Any, kwargs: Any, after_sums: bool = False) -> Any:
+        """A collective of @others."""
+        def start() -> Any:
+            return getattr(self._others, name)(*args, **kwargs)
+        self._check()
+        if not self._sums or not self._gloo:
+            return start()
+        return self._by_gloo(What(name, "Gloo"), start, after_sums=after_sums)
 
 
+#: Collectives, and what else a group does.
+_COLLECTIVES = ("broadcast", "allgather", "_allgather_base", "allgather_coalesced", "allgather_into_tensor_coalesced", "gather", "scatter", "reduce",
+                "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base")
+_FORWARDED = ("send", "recv", "recv_anysource", "monitored_barrier")
 #: What PyTorch 1.13 calls; later versions find the backend that is registered.
-_FORWARDED = ("broadcast", "allgather", "_allgather_base", "allgather_coalesced", "gather", "scatter", "reduce", "reduce_scatter",
-              "_reduce_scatter_base", "alltoall", "alltoall_base", "send", "recv", "recv_anysource", "monitored_barrier",
-              "_set_sequence_number_for_group", "_get_sequence_number_for_group", "_start_coalescing", "_end_coalescing")
+_FORWARDED_1 = ("_set_sequence_number_for_group", "_get_sequence_number_for_group", "_start_coalescing", "_end_coalescing")
+
+
+def _collective(name: str) -> Callable[..., Any]:
+    def forward(self: ProcessGroup, *args: Any, **kwargs: Any) -> Any:
+        return self._by_others(name, args, kwargs)
+    forward.__name__ = name
+    return forward
 
 
 def _forwarded(name: str) -> Callable[..., Any]:
     def forward(self: ProcessGroup, *args: Any, **kwargs: Any) -> Any:
+        self._check_process()
         return getattr(self._others, name)(*args, **kwargs)
     forward.__name__ = name
     return forward
 
 
-if not hasattr(_Base, "_register_backend"):
-    for _name in _FORWARDED:
-        setattr(ProcessGroup, _name, _forwarded(_name))
+for _name in _COLLECTIVES:
+    if hasattr(_Base, _name):
+        setattr(ProcessGroup, _name, _collective(_name))
+for _name in _FORWARDED + (() if hasattr(_Base, "_register_backend") else _FORWARDED_1):
+    setattr(ProcessGroup, _name, _forwarded(_name))
 
 
-# --- joining --------------------------------------------------------------------------------
+# --- making one -----------------------------------------------------------------------------
 
 #: The group of this process that has the job.
 _present: Optional["weakref.ref[ProcessGroup]"] = None
+_groups: Any = weakref.WeakSet()
+#: Groups with the job that this process has made or tried to make, as all ranks have.
+_numbers = itertools.count()
 
 
-def _join(rank: int, size: int, timeout: float) -> Worker:
-    how: Any = dict(worker=rank, workers=size, join_timeout=_JOIN_S, start_timeout=timeout)
-    try:
-        return join(elements=_ELEMENTS, **how)
-    except Error as e:
-        if e.errno != errno.EMSGSIZE:
-            raise
-        return join(**how)
+def _close(pid: int, sums: Sums, agreement: Agreement) -> None:
+    if os.getpid() == pid:
+        agreement.close()
+        sums.close()
 
 
-def _join_all(store: Any, rank: int, size: int, timeout: float) -> Worker:
-    """Joins the job with all ranks; a rank that cannot says so to the others by @store.  Error at all of them."""
-    answers: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
-    lock, given_up = threading.Lock(), False
-
-    def run() -> None:
-        answer: Any
-        try:
-            answer = _join(rank, size, timeout)
-        except Exception as e:
-            answer = e
-        with lock:
-            if not given_up:
-                answers.put(answer)
-                return
-        if isinstance(answer, Worker):
-            answer.close()
-
-    threading.Thread(target=run, name="saina_join", daemon=True).start()
-    answer: Any = None
-    while not answer:
-        try:
-            answer = answers.get(timeout=_POLL_S)
-        except queue.Empty:
-            failed = _failed(store)
-            if failed:
-                with lock:
-                    given_up = answers.empty()
-                if given_up:
-                    _ended(store, rank, size)
-                    raise Error(errno.ECONNABORTED, failed) from None
-    if isinstance(answer, Exception):
-        try:
-            store.set("saina/why", f"rank {rank}: {answer}")
-            store.add("saina/failed", 1)
-        except RuntimeError:
-            pass        # the store's rank has ended, for the same reason
-        _ended(store, rank, size)
-        raise answer
-    return answer
-
-
-def _ended(store: Any, rank: int, size: int) -> None:
-    """This rank could not join, or has read why another one could not.  Rank 0 waits for the others to read it, since the
-    store may end with it."""
-    try:
-        ended, until = store.add("saina/ended", 1), time.monotonic() + _READ_S
-        while rank == 0 and ended < size and time.monotonic() < until:
-            time.sleep(_POLL_S)
-            ended = store.add("saina/ended", 0)
-    except RuntimeError:
-        pass            # it has ended
-
-
-def _failed(store: Any) -> str:
-    """Why a rank could not join; "": none has said so."""
-    try:
-        # add(key, 0) returns 0 for a key that does not exist.
-        return store.get("saina/why").decode() if store.add("saina/failed", 0) else ""
-    except RuntimeError as e:
-        return f"the rank that hosts the process group's store has ended ({e})"
-
-
-def _group(store: Any, others: Any, rank: int, size: int, timeout: datetime.timedelta) -> ProcessGroup:
-    """A group whose sums are the job's.  Error, SumError."""
+def _forked() -> None:
+    """In a forked child: the destructors of Gloo's group and of the store would wait for threads that only the parent has."""
     global _present
+    _present = None
+    for group in _groups:
+        kept = [group._agreement and group._agreement.store]
+        if isinstance(group._others, _c10d.ProcessGroupGloo):
+            kept.append(group._others)
+        for x in kept:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def _group(store: Any, others: Callable[[], Any], rank: int, size: int, timeout: datetime.timedelta) -> ProcessGroup:
+    """A group whose sums are the job's.  @others: makes the group for the rest, after all ranks have joined: a rank that is refused must not
+    end while others connect to it.  Error, SumError."""
+    global _present
+    store = dist.PrefixStore(f"saina/{next(_numbers)}", store)
     seconds = timeout.total_seconds()
-    worker = _join_all(store, rank, size, seconds)
+    worker = join_all(store, rank, size, seconds)
     try:
         sums = Sums(worker, seconds)
         sums.check_policy()
+        agreement = Agreement(store, rank, size, sums.stop)
+        sums.verdict = agreement.verdict
+        group = ProcessGroup(others(), rank, size, sums, agreement)
     except BaseException:
         worker.close()
         raise
-    group = ProcessGroup(others, rank, size, sums)
     _present = weakref.ref(group)
     return group
 
 
 def _create(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> ProcessGroup:
     """For Backend.register_backend()."""
-    gloo = _c10d.ProcessGroupGloo(store, rank, size, timeout=timeout)
+    def gloo() -> Any:
+        return _c10d.ProcessGroupGloo(store, rank, size, timeout=timeout)
     present = _present() if _present else None
     if present and present.close.alive:
         if dist.is_initialized():
             if rank == 0:
                 _note(f"the all-reduces of another process group, of {size} ranks, go by Gloo: only the first group uses the job")
-            return ProcessGroup(gloo, rank, size, None)
+            return ProcessGroup(gloo(), rank, size)
         # The default group was destroyed, and something still refers to it.
         present.close()
     return _group(store, gloo, rank, size, timeout)
@@ -358,7 +303,7 @@ def _group_beside(group: Any) -> ProcessGroup:
     if not found:
         store = dist.PrefixStore("saina", distributed_c10d._get_default_store())
         # A proxy: the group must be destroyed when nobody else has it.
-        found = _beside[group] = _group(store, weakref.proxy(group), group.rank(), group.size(), distributed_c10d.default_pg_timeout)
+        found = _beside[group] = _group(store, lambda: weakref.proxy(group), group.rank(), group.size(), distributed_c10d.default_pg_timeout)
     return found
 
 
