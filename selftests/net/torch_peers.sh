@@ -55,7 +55,7 @@ killed() {
 	saina job del fastest >/dev/null
 }
 
-read -ra cases <<<"${1:-far rest open two died unfit checkpoint bsp lasting killed_steps killed_plain}"
+read -ra cases <<<"${1:-far rest open two died flooded unfit checkpoint bsp lasting killed_steps killed_plain}"
 for name in "${cases[@]}"; do
 	case $name in
 	killed_*)

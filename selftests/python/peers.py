@@ -5,10 +5,11 @@
 Ranks that get model, optimizer and round from another one: too far behind, restarted, late.
 """
 
-import http.server
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -19,7 +20,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 import models
 import ranks
 import saina.torch
-from saina import peer_state, recovery
+from saina import peer_link, peer_state, recovery
 from ranks import OUT, RANK, loss_of, net, new_state, point, same_everywhere, until
 
 BSP, FASTEST, TWO, OPEN, LEAD = range(5)
@@ -188,22 +189,20 @@ def case_died():
     living = dist.new_group([0, 2, 3])
     said, died = [], f"{OUT}/died"
     ddp, training, state = begin(FASTEST, log=said.append)
-    take, end_headers = state._transfer.take, http.server.BaseHTTPRequestHandler.end_headers
+    take, records = state._transfer.take, peer_link._records
 
     def take_after(rest):
         if not os.path.exists(died):
             raise ConnectionError("dead")
         return take(rest)
 
-    def die(handler):
-        end_headers(handler)
-        if handler.path.startswith("/state"):
-            handler.wfile.write(bytes(1000))
-            with open(died, "w", encoding="ascii"):
-                pass
-            os.kill(os.getpid(), signal.SIGKILL)
+    def die(parts):
+        yield next(records(parts))[:1000]
+        with open(died, "w", encoding="ascii"):
+            pass
+        os.kill(os.getpid(), signal.SIGKILL)
     if RANK == 1:
-        http.server.BaseHTTPRequestHandler.end_headers = die
+        peer_link._records = die
     else:
         state._transfer.take = take_after
     stay_behind(state, ddp, training, "steps")
@@ -213,6 +212,59 @@ def case_died():
           "died: a peer is killed while it serves: rank 3 gets the state of another one, and all but the peer end after 60 rounds", str(found))
     point(same_everywhere(ddp, living)[0], "died: all models are the same", same_everywhere(ddp, living)[1])
     dist.barrier(living)
+    state.close()
+
+
+#: A neighbour without the secret: silent connections, from a few addresses, to each HOST:PORT, until its input ends.
+NEIGHBOUR = r"""
+import select, socket, sys
+keep = []
+while not select.select([sys.stdin], [], [], 0.002)[0]:
+    for where in sys.argv[1:]:
+        s = socket.socket()
+        s.settimeout(0.2)
+        try:
+            s.connect((where.split(":")[0], int(where.split(":")[1])))
+        except OSError:
+            pass
+        keep.append(s)
+    while len(keep) > 500:
+        keep.pop(0).close()
+"""
+
+
+def case_flooded():
+    """A neighbour opens connections to the servers of all ranks, without end, and says nothing."""
+    ddp, training, state = begin(FASTEST)
+    neighbour, most, over = [], [], threading.Event()
+
+    def flood():
+        until(lambda: state._preamble and len(state._preamble.peers) == 3 or over.is_set())
+        where = [*state._preamble.peers.values(), state._server.where]
+        neighbour.append(subprocess.Popen([sys.executable, "-SEc", NEIGHBOUR, *(f"{h}:{p}" for h, p in where)], stdin=subprocess.PIPE))
+
+    def watch():
+        until(lambda: state._server or over.is_set())
+        while not over.wait(0.01):
+            most.append((len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))))
+    running = [threading.Thread(target=work) for work in [watch] + [flood] * (RANK == 2)]
+    for thread in running:
+        thread.start()
+    try:
+        stay_behind(state, ddp, training, "steps")
+    finally:
+        over.set()
+        for thread in running:
+            thread.join()
+        for process in neighbour:
+            process.stdin.close()
+            process.wait()
+    found = [None] * 4
+    dist.all_gather_object(found, (state.round, state.fetched, [max(n) - n[0] for n in zip(*most)]))
+    point([f[0] for f in found] == [60] * 4 and found[3][1] > 0, "flooded: rank 3 gets the state of another rank, and all end after 60 rounds", str(found))
+    point(all(n <= 16 for f in found for n in f[2]), "flooded: no rank has more than 16 descriptors or threads more", str(found))
+    point(same_everywhere(ddp)[0], "flooded: all models are the same", same_everywhere(ddp)[1])
+    dist.barrier()
     state.close()
 
 

@@ -1,24 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The transfer of a state from rank to rank, without a job: its bytes (state_format.py), and who gets it (peer_state.py).
+"""The transfer of a state from rank to rank, without a job: its bytes (state_format.py), and what a rank does with them (transfer.py).
 Also where gradients lie in buckets, and how many of these a model can have (buckets.py), what is kept of gradients (residuals.py,
 accumulated.py), when a State warns about late ones (late_rule.py), and which refusals mean that a job is too small (torch.py).  TAP.
 
 Skipped where python3 has no torch.
 """
 
-import contextlib
+import copy
 import errno
-import hmac
-import http.client
-import io
 import json
 import os
 import random
-import socket
 import struct
 import sys
-import threading
 import time
 import types
 import warnings
@@ -35,13 +30,13 @@ except ImportError:
     sys.exit(4)
 
 # pylint: disable=wrong-import-position
-from saina import Error, peer_state
+from saina import Error
 from saina.accumulated import Accumulated
 from saina.buckets import Bucket, Known, Memory, Started, most_buckets, repack, repacked, set_gradients, signature, strides_of
 from saina.late_rule import LateRule
 from saina.membership import group_secret
 from saina.recovery import Recovery
-from saina.peer_state import Server, Unavailable, Unfit, fetch, fetch_any
+from saina.peer_state import Server, Unavailable
 from saina.residuals import Residuals, unit
 from saina.state_format import decode, encode
 from saina.torch import _has_too_few
@@ -146,111 +141,6 @@ def malformed():
           "a pickle is refused, and none of it runs", ran)
 
 
-@contextlib.contextmanager
-def serving(token):
-    served = []
-
-    def snapshot():
-        served.append(1)
-        return {"weight": torch.arange(4.0), "rounds": 7}
-    server = Server("127.0.0.1", token, snapshot)
-    try:
-        yield server.where, served
-    finally:
-        server.close()
-
-
-def unavailable(where, token):
-    try:
-        fetch(where, token)
-    except Unavailable as e:
-        return str(e)
-    return ""
-
-
-def get(where, path):
-    connection = http.client.HTTPConnection(*where, timeout=30)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
-
-
-def mac(token, *parts):
-    """As peer_state.py makes it: each part after its length, SHA-256."""
-    text = b"".join(struct.pack("<Q", len(p)) + p for p in parts)
-    return hmac.new(token.encode(), text, "sha256").hexdigest()
-
-
-def handshake():
-    with serving("s3cret") as (where, served):
-        found = fetch(where, "s3cret")
-        point(same(found, {"weight": torch.arange(4.0), "rounds": 7}) and len(served) == 1, "who has the token gets the state", found)
-        point(all("wrong token" in unavailable(where, t) for t in ("other", "", "s3cret ")) and len(served) == 1,
-              "who has another token, or none, is refused, and no state is made for it", served)
-        nonce = get(where, "/nonce")[1].decode()
-        path = f"/state?nonce={nonce}&mine=c&mac=" + mac("s3cret", b"state", nonce.encode(), b"c")
-        first, second = get(where, path), get(where, path)
-        point(first[0] == 200 and second == (403, b"wrong token, or wrong secret of the process group") and len(served) == 2,
-              "a request that is sent again is refused: a nonce is good for one", (first[0], second))
-        nonce = get(where, "/nonce")[1].decode()
-        answers = [get(where, f"/state?nonce={nonce}&mine=c&mac=" + mac("other", b"state", nonce.encode(), b"c"))[0],
-                   get(where, f"/state?nonce={nonce}&mine=c&mac=" + mac("s3cret", b"state", nonce.encode(), b"c"))[0]]
-        point(answers == [403, 403], "the right request is refused after a wrong one with its nonce", answers)
-        answers = [get(where, path)[0] for path in ("/state", "/state?nonce=x&mine=c&mac=" + mac("s3cret", b"state", b"x", b"c"), "/", "/../state")]
-        nonce = get(where, "/nonce")[1].decode()
-        answers.append(get(where, f"/state?nonce={nonce}&mine=d&mac=" + mac("s3cret", b"state", nonce.encode(), b"c"))[0])
-        nonce = get(where, "/nonce")[1].decode()
-        answers.append(get(where, f"/state?nonce={nonce}&mine=d&mac=%C3%A4")[0])
-        point(answers == [403] * 6 and len(served) == 2,
-              "no nonce, a nonce of one's own, other paths, another client's nonce and a HMAC of other letters are refused", answers)
-
-
-def peer(state):
-    """A peer that gives any nonce; state(connection) answers the request for its state.  Returns its address and port, and a
-    list of the times at which its state was asked for."""
-    listening, asked = socket.create_server(("127.0.0.1", 0)), []
-
-    def answer(connection):
-        with connection:
-            request = b""
-            while b"\r\n\r\n" not in request:
-                request += connection.recv(65536)
-            if request.startswith(b"GET /nonce"):
-                connection.sendall(head_of(32) + b"00" * 16)
-            else:
-                asked.append(time.monotonic())
-                state(connection)
-
-    def serve():
-        while True:
-            threading.Thread(target=answer, args=listening.accept()[:1], daemon=True).start()
-    threading.Thread(target=serve, daemon=True).start()
-    return listening.getsockname(), asked
-
-
-def head_of(length, head=""):
-    return f"HTTP/1.0 200 OK\r\nContent-Length: {length}\r\nX-Saina-Mac: {head}\r\n\r\n".encode("latin-1")
-
-
-def impostor(head, content):
-    """A server that does not know the token, and answers @content with the HMAC @head."""
-    return peer(lambda connection: connection.sendall(head_of(len(content), head) + content))[0]
-
-
-def impostors():
-    state = encode({"weight": torch.zeros(4)})
-    for what, head in (("no HMAC", ""), ("an HMAC of another token", mac("other", b"body", b"", state)),
-                       ("an HMAC that is not ASCII-hex", "zz" * 32), ("an HMAC that is not ASCII", "\xe4" * 64)):
-        said = unavailable(impostor(head, state), "s3cret")
-        point("not made with the job's token" in said, f"a peer that answers with {what} is refused", said)
-    # An answer to another request, made with the token.
-    said = unavailable(impostor(mac("s3cret", b"body", b"0" * 32, state), state), "s3cret")
-    point("not made with the job's token" in said, "an answer that was made for another request is refused", said)
-
-
 def group():
     """The secret of a process group of one rank."""
     point(group_secret(3, 1) == "", "without a process group there is no secret")
@@ -337,102 +227,148 @@ def loads():
     point(load(theirs) == ("", False) and encode(transfer.copy({})) == encode(Transfer(theirs).copy({})), "a state that fits is loaded whole")
 
 
-def reset(connection):
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+def training(seed):
+    """A model, Adam with a step, a scheduler, an average and what a user has made."""
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
+    opt = torch.optim.Adam(model.parameters(), lr=0.1 * seed)
+    model(torch.randn(4, 3)).square().sum().backward()
+    opt.step()
+    return [model, opt, torch.optim.lr_scheduler.StepLR(opt, 10), copy.deepcopy(model[0]), Refusing()]
 
 
-def half(connection):
-    connection.sendall(head_of(2000) + bytes(1000))
+def rank(objects):
+    """A rank too far behind, with these objects, of a job without an aggregator."""
+    state = Recovery()
+    state._recovery_init()
+    state._transfer, state._secret, state._failed, state._log = Transfer(objects), "s3cret", None, lambda _: None
+    state._worker = state.worker = types.SimpleNamespace(info=lambda: types.SimpleNamespace(worker=0, next_round=120, round=3))
+    state._preamble = types.SimpleNamespace(seen=[0, 2, 1])
+    return state
 
 
-def silent(_):
-    time.sleep(30)
+def state_of(objects):
+    return {"round": 100, "rounds": 90, "layout": [["0.weight", "0.bias"], ["1.weight", "1.bias"]],
+            "objects": [copy.deepcopy(x.state_dict()) for x in objects]}
 
 
-def slow(connection):
-    with contextlib.suppress(OSError):
-        connection.sendall(head_of(10000))
-        while True:
-            connection.sendall(b"x")
-            time.sleep(0.02)
+def put(*path):
+    """A change of a state: the value @path[-1] at the keys before it; no key is added twice."""
+    def change(state):
+        for key in path[:-2]:
+            state = state[key]
+        state[path[-2]] = path[-1]
+    return change
 
 
-def take(peers):
-    """fetch_any() of @peers; only the model "ours" fits.  Returns the rank or the error, and the models of the states."""
-    seen = []
-
-    def use(state):
-        seen.append(state["model"])
-        if state["model"] != "ours":
-            raise ValueError("weight of the model is (3,) on this rank and (4,) on the other one")
-    try:
-        return fetch_any(peers, "s3cret", use), seen
-    except (Unavailable, Unfit) as e:
-        return e, seen
+def removed(*path):
+    def change(state):
+        for key in path[:-1]:
+            state = state[key]
+        del state[path[-1]]
+    return change
 
 
-def peers_that_fail():
-    peer_state.NONCE_S, peer_state.STATE_S, was = 0.5, 0.5, (peer_state.NONCE_S, peer_state.STATE_S, peer_state._PAUSE_S)
-    peer_state._PAUSE_S = 0.05
-    bad = [peer(state) for state in (reset, half, silent, slow)]
-    peers = [(w, where) for w, (where, _) in enumerate(bad)]
-    servers = [Server("127.0.0.1", "s3cret", lambda model=model: {"model": model}) for model in ("theirs", "theirs", "ours")]
-    other, another, good = [(w, server.where) for w, server in zip((4, 5, 6), servers)]
-
-    taken, seen = take(peers + [other, good])
-    point(taken == 6 and seen == ["theirs", "ours"] and [len(asked) for _, asked in bad] == [1] * 4,
-          "peers that reset, close after half, never answer, are too slow, or have another model: the next one's state is taken", taken)
-    for _, asked in bad:
-        asked.clear()
-    began = time.monotonic()
-    taken, seen = take(peers + [other])
-    took, said = time.monotonic() - began, str(taken)
-    point(isinstance(taken, Unavailable) and [part.split(":")[0] for part in said.split("; ")] == [f"rank {w}" for w in range(5)] and
-          "rank 0: ConnectionResetError" in said and "rank 1: it broke off after 1000 of 2000 bytes" in said and
-          "rank 2: it has not answered for 0.5 s" in said and "rank 3: it is too slow" in said and "rank 4: weight of the model" in said,
-          "if no peer gives its state, the reason of each is named", said)
-    asked = [len(asked) for _, asked in bad]
-    point(asked == [peer_state.TRIES, peer_state.TRIES, 1, 1] and seen == ["theirs"] and took < 25,
-          "if no peer gives its state: a bounded number of requests, one to peers that are silent, slow or of another model", f"{asked} {seen} {took:.1f} s")
-    pauses = [b - a for a, b in zip(bad[0][1], bad[0][1][1:])]
-    point(len(pauses) > 1 and all(pause >= 0.05 * 2 ** i for i, pause in enumerate(pauses)), "if no peer gives its state: pauses between requests that double", pauses)
-    taken, seen = take([other, another])
-    point(isinstance(taken, Unfit) and str(taken).count("weight of the model") == 2 and seen == ["theirs"] * 2,
-          "if no peer's model fits, that is another error", taken)
-    point("none is known" in str(take([])[0]), "without peers there is a sentence, too", take([])[0])
-    states = [{"model": "ours"}, Unavailable("it reached no step boundary within 40 s"), Unavailable("it reached no step boundary within 40 s")]
-
-    def later():
-        state = states.pop()
-        if isinstance(state, Unavailable):
-            raise state
-        return state
-    servers.append(Server("127.0.0.1", "s3cret", later))
-    taken, _ = take([(1, servers[-1].where)])
-    point(taken == 1 and not states, "a peer that has no state yet is asked again", taken)
-    for server in servers:
-        server.close()
-    peer_state.NONCE_S, peer_state.STATE_S, peer_state._PAUSE_S = was
+MODEL, ADAM, STEP, AVERAGE, OWN = (("objects", i) for i in range(5))
+GROUP, FIRST = (*ADAM, "param_groups", 0), (*ADAM, "state", 0)
+ODD = {
+    "no round": removed("round"), "a negative round": put("round", -1), "a huge round": put("round", 2**40), "a round after the last": put("round", 2**31 - 1),
+    "True for the round": put("round", True), "100.5 for the round": put("round", 100.5), "NaN for the round": put("round", float("nan")),
+    "a text for the round": put("round", "100"), "a tensor for the round": put("round", torch.tensor(100)), "a list for the round": put("round", [[100]]),
+    "-1 steps": put("rounds", -1), "2**32 steps": put("rounds", 2**32), "NaN steps": put("rounds", float("nan")), "None for the steps": put("rounds", None),
+    "no layout": removed("layout"), "a text for the layout": put("layout", "0.weight"), "a layout of texts": put("layout", ["0.weight"]),
+    "a number for a parameter's name": put("layout", 0, 0, 7), "a list for a parameter's name": put("layout", 0, 0, ["0.weight"]),
+    "an unknown parameter": put("layout", 0, 0, "2.weight"), "a parameter that is in two buckets": put("layout", 0, 0, "1.bias"), "an empty bucket": put("layout", 0, []),
+    "no objects": removed("objects"), "None for the objects": put("objects", None), "a dictionary for the objects": put("objects", {0: 1}),
+    "a tensor for the objects": put("objects", torch.zeros(5)), "one object less": removed("objects", 4), "a model that is a list": put(*MODEL, [1, 2]),
+    "a model that is None": put(*MODEL, None), "a number for a weight": put(*MODEL, "0.weight", 1.5), "a weight of another type": put(*MODEL, "0.weight", torch.zeros(2, 3).double()),
+    "a weight of another shape": put(*MODEL, "0.weight", torch.zeros(3, 2)), "a weight less": removed(*MODEL, "0.weight"), "a number for a weight's name": put(*MODEL, 7, torch.zeros(1)),
+    "a count of another type": put(*MODEL, "1.num_batches_tracked", torch.tensor(float("nan"))),
+    "an optimizer that is a text": put(*ADAM, "Adam"), "an optimizer without groups": removed(*ADAM, "param_groups"), "a group that is a list": put(*GROUP, []),
+    "groups that are a dictionary": put(*ADAM, "param_groups", {}), "no lr": removed(*GROUP, "lr"), "a text for the lr": put(*GROUP, "lr", "0.1"),
+    "NaN for the lr": put(*GROUP, "lr", float("nan")), "a tensor for the lr": put(*GROUP, "lr", torch.zeros(2)), "three betas": put(*GROUP, "betas", (0.1, 0.2, 0.3)),
+    "a text in betas": put(*GROUP, "betas", (0.1, "x")), "a number for amsgrad": put(*GROUP, "amsgrad", 7), "no params": removed(*GROUP, "params"),
+    "params of texts": put(*GROUP, "params", ["a", "b", "c", "d"]), "one parameter four times": put(*GROUP, "params", [0, 0, 0, 0]),
+    "a state that is a list": put(*ADAM, "state", []), "a state of a parameter that there is not": put(*ADAM, "state", 9, {"step": 1}),
+    "a state of a text": put(*ADAM, "state", "0", {}), "a parameter's state that is a tensor": put(*FIRST, torch.zeros(2)),
+    "an average of another shape": put(*FIRST, "exp_avg", torch.zeros(7)), "an average of another type": put(*FIRST, "exp_avg", torch.zeros(2, 3, dtype=torch.int64)),
+    "a number for an average": put(*FIRST, "exp_avg", 0.5), "no average": removed(*FIRST, "exp_avg_sq"), "NaN for the count of steps": put(*FIRST, "step", torch.tensor(float("nan"))),
+    "a text for the count of steps": put(*FIRST, "step", "1"), "a number for the name of an average": put(*FIRST, 3, torch.zeros(1)),
+    "a scheduler that is None": put(*STEP, None), "a text for a scheduler's epoch": put(*STEP, "last_epoch", "3"), "no epoch": removed(*STEP, "last_epoch"),
+    "a scheduler's optimizer": put(*STEP, "optimizer", 5), "a scheduler's method": put(*STEP, "step", 5), "a number for a scheduler's name": put(*STEP, 5, 5),
+    "a module's average of another shape": put(*AVERAGE, "bias", torch.zeros(9)), "a user's object that refuses": put(*OWN, "b", 8), "a user's object that is a list": put(*OWN, [1]),
+}
 
 
-def client_that_resets():
-    """It asks for a large state and reads none of it: the server's rank has no traceback on its terminal."""
-    server, said = Server("127.0.0.1", "s3cret", lambda: {"weight": torch.zeros(1 << 22)}), io.StringIO()
-    ended = threading.Event()
-    with contextlib.redirect_stderr(said):
-        shutdown = server._http.shutdown_request
-        server._http.shutdown_request = lambda request: (shutdown(request), ended.set())
-        nonce = get(server.where, "/nonce")[1].decode()
-        ended.wait(30)
-        ended.clear()
-        with socket.create_connection(server.where) as client:
-            reset(client)
-            client.sendall(f"GET /state?nonce={nonce}&mine=c&mac={mac('s3cret', b'state', nonce.encode(), b'c')} HTTP/1.0\r\n\r\n".encode())
-            client.recv(1)
-        good = ended.wait(30)
-    point(good and not said.getvalue(), "a client that resets the connection while it is served leaves no traceback", said.getvalue())
-    point(fetch(server.where, "s3cret")["weight"].numel() == 1 << 22, "after a client that resets the connection the next one is served")
-    server.close()
+def whole(objects):
+    """All that the objects are, and which tensors they have."""
+    return encode([x.state_dict() for x in objects]), [sorted(map(str, vars(x))) for x in objects], \
+        [id(p) for p in objects[0].parameters()], [id(v) for s in objects[1].state.values() for v in s.values()], objects[2].optimizer is objects[1]
+
+
+def odd_states():
+    """States of peers that know the secret, and are odd in one place."""
+    good, wrong, changed, unusable = state_of(training(2)), {}, [], {}
+    for fresh in (False, True):
+        for what, change in ODD.items():
+            mine, bad = training(1), copy.deepcopy(good)
+            if fresh:
+                mine[1].state.clear()       # it has made no step
+            change(bad)
+            me, was = rank(mine), whole(mine)
+            try:
+                servers = [Server("127.0.0.1", "s3cret", lambda: bad), Server("127.0.0.1", "s3cret", lambda: good)]
+                try:
+                    me._fetch({1: servers[0].where}, 50, "is behind")
+                    wrong[what, fresh] = "it was taken"
+                except Error as e:
+                    if "rank 1: " not in str(e):
+                        wrong[what, fresh] = e
+                if whole(mine) != was:
+                    changed.append((what, fresh))
+                me._failed = None
+                found = me._fetch({1: servers[0].where, 2: servers[1].where}, 50, "is behind")
+                mine[1].step()
+                if found["rounds"] != 90 or not same(mine[3].state_dict(), good["objects"][3]):
+                    unusable[what, fresh] = "not that of the next rank"
+            except Exception as e:      # pylint: disable=broad-except
+                wrong[what, fresh] = f"{type(e).__name__}: {e}"
+            finally:
+                for server in servers:
+                    server.close()
+    n = len(ODD)
+    point(not wrong, f"{n} odd states, with and without a state of the optimizer here: refused, and the rank is named", wrong)
+    point(not changed, f"{n} odd states: model, optimizer, scheduler and all else are as before, to the bit", changed)
+    point(not unusable, f"{n} odd states: the next rank's is taken, and the next step is made", unusable)
+
+
+def unlike_states():
+    """States that differ as those of ranks do, whose training has gone on."""
+    refused_ = {}
+    makes = {"SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), "SGD without momentum": lambda p: torch.optim.SGD(p, lr=0.1)}
+    makes.update({o.__name__: lambda p, o=o: o(p) for o in (
+        torch.optim.Adam, torch.optim.AdamW, torch.optim.Adadelta, torch.optim.Adagrad, torch.optim.Adamax, torch.optim.ASGD, torch.optim.LBFGS,
+        torch.optim.NAdam, torch.optim.RAdam, torch.optim.RMSprop, torch.optim.Rprop)})
+    for what, make in makes.items():
+        for steps in (0, 1):
+            pairs = []
+            for n in (steps, 3):
+                model = torch.nn.Linear(3, 2)
+                opt = make(model.parameters())
+                plan = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, patience=0)
+                for i in range(n):
+                    model(torch.ones(3)).sum().backward()
+                    opt.step(lambda model=model: model(torch.ones(3)).sum())
+                    plan.step(1.0 + i)
+                pairs.append([model, opt, plan])
+            theirs = decode(encode(Transfer(pairs[1]).copy({})))
+            try:
+                Transfer(pairs[0]).load(theirs)
+                pairs[0][0](torch.ones(3)).sum().backward()
+                pairs[0][1].step(lambda: pairs[0][0](torch.ones(3)).sum())
+            except Exception as e:      # pylint: disable=broad-except
+                refused_[what, steps] = f"{type(e).__name__}: {e}"
+    point(not refused_, "all optimizers of torch, with a scheduler: the state of a rank that has made more steps is loaded, by one that has made none, too", refused_)
 
 
 DROP = 0x10
@@ -653,8 +589,8 @@ impostors()
 group()
 at_rest()
 loads()
-peers_that_fail()
-client_that_resets()
+odd_states()
+unlike_states()
 late_rule()
 too_few()
 buckets()

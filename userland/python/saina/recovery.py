@@ -16,6 +16,7 @@ from .buckets import Bucket, Started, same_layout
 from .membership import group_secret, group_wait_joined
 from .peer_state import Server, Unavailable, Unfit, address_towards, fetch_any, token_of
 from .preamble import JOINING, Notice, Preamble
+from .state_check import check_position
 from .transfer import REST_S, Transfer
 from .wrapper import has_group
 from .worker import Call, Worker, environment
@@ -170,8 +171,7 @@ class Recovery:
         me, found = self.worker.info().worker, {}
 
         def use(state: Dict[str, Any]) -> None:
-            if not {"round", "rounds", "layout", "objects"} <= set(state):
-                raise ValueError("its state is of another version of saina")
+            check_position(state, self.worker.info().next_round, list(self._transfer.parameters()))
             if state["round"] < round:
                 raise Unavailable(f"it is only in round {state['round']}")
             self._transfer.load(state)

@@ -7,16 +7,21 @@ In the text each value is a list: a tag and what belongs to it.
 """
 
 import json
+import sys
 from typing import Any, List
-
-import torch
 
 _PLAIN = (bool, int, float, str, type(None))
 
 
 def encode(value: Any) -> bytes:
     """@value: dictionaries, lists, tuples, tensors, numbers, strings, None.  Raises TypeError for anything else."""
-    parts: List[bytes] = []
+    return b"".join(pieces(value))
+
+
+def pieces(value: Any) -> List[Any]:
+    """encode(), as buffers to be joined."""
+    torch: Any = sys.modules.get("torch")       # without it there are no tensors
+    parts: List[Any] = []
 
     def walk(x: Any) -> Any:
         if type(x) in _PLAIN:
@@ -25,9 +30,9 @@ def encode(value: Any) -> bytes:
             return ["d", [[walk(k), walk(v)] for k, v in x.items()]]
         if isinstance(x, (list, tuple)):
             return ["t" if isinstance(x, tuple) else "l", [walk(v) for v in x]]
-        if isinstance(x, torch.Tensor):
+        if torch and isinstance(x, torch.Tensor):
             x = x.detach().cpu().contiguous()
-            parts.append(x.reshape(-1).view(torch.uint8).numpy().tobytes())
+            parts.append(x.reshape(-1).view(torch.uint8).numpy())
             return ["x", str(x.dtype)[6:], list(x.shape), len(parts[-1])]
         if hasattr(x, "item") and getattr(x, "shape", None) == ():      # a number of numpy
             return ["v", x.item()]
@@ -37,10 +42,10 @@ def encode(value: Any) -> bytes:
                         "strings and None can)")
 
     text = json.dumps(walk(value)).encode()
-    return b"".join([len(text).to_bytes(8, "little"), text, *parts])
+    return [len(text).to_bytes(8, "little"), text, *parts]
 
 
-def decode(data: bytes) -> Any:
+def decode(data: Any) -> Any:
     """What encode() got; tensors are on the CPU.  Raises ValueError."""
     at = 8 + int.from_bytes(data[:8], "little")
 
@@ -54,7 +59,8 @@ def decode(data: bytes) -> Any:
         if tag in ("l", "t"):
             found = [walk(v) for v in node[1]]
             return tuple(found) if tag == "t" else found
-        dtype = getattr(torch, node[1])
+        import torch
+        dtype = vars(torch).get(node[1])        # unlike getattr(), this imports nothing
         if tag != "x" or not isinstance(dtype, torch.dtype) or at + node[3] > len(data):
             raise ValueError("malformed")
         raw = torch.frombuffer(bytearray(data[at:at + node[3]]), dtype=torch.uint8) if node[3] else torch.zeros(0, dtype=torch.uint8)
@@ -62,6 +68,6 @@ def decode(data: bytes) -> Any:
         return raw.view(dtype).reshape(node[2])
 
     try:
-        return walk(json.loads(data[8:at]))
-    except (IndexError, TypeError, KeyError, AttributeError, RuntimeError, ValueError, RecursionError) as e:
+        return walk(json.loads(bytes(data[8:at])))
+    except Exception as e:      # of whatever kind: nothing here runs what was read
         raise ValueError(f"its state cannot be read: {e}") from e

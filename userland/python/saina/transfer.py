@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 """What of a training is transferred from rank to rank, and when it may be copied."""
 
-import contextlib
 import copy
 import threading
 import time
@@ -10,7 +9,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
-from .peer_state import Unavailable
+from .peer_link import Unavailable
+from .state_check import Before, check_objects
 
 #: Seconds after its last round in which a rank is given the time to begin the next one.
 REST_S = 1.0
@@ -71,23 +71,17 @@ class Transfer:
 
     def load(self, snapshot: Dict[str, Any]) -> None:
         """Loads copy()'s.  Raises ValueError with a sentence if it does not fit; then nothing is changed."""
-        mine, theirs = self._present(), snapshot["objects"]
-        if len(mine) != len(theirs):
-            raise ValueError(f"this rank's State has {len(mine)} objects (model, optimizer, extra), the other one's {len(theirs)}")
-        a = {k: tuple(v.shape) for k, v in mine[0].state_dict().items()}
-        b = {k: tuple(v.shape) for k, v in theirs[0].items()}
-        if a != b:
-            odd = next(k for k in list(a) + list(b) if a.get(k) != b.get(k))
-            raise ValueError(f"{odd} of the model is {a.get(odd, 'not there')} on this rank and {b.get(odd, 'not there')} on the other one")
-        # The model last: it fits, so that no copy of it is needed.
-        before = [copy.deepcopy(x.state_dict()) for x in mine[1:]]
+        mine, theirs = self._present(), snapshot.get("objects")
+        check_objects(mine, theirs)
+        before = []
+        # The model last: it is the least likely to refuse what fits.
         for x, state in zip(mine[1:] + mine[:1], theirs[1:] + theirs[:1]):
             try:
+                before.append(Before(x))
                 x.load_state_dict(state)
             except Exception as e:
-                for y, was in zip(mine[1:], before):
-                    with contextlib.suppress(Exception):
-                        y.load_state_dict(was)
+                for was in before:
+                    was.restore()
                 raise ValueError(f"{type(x).__name__}: {e}") from e
 
     # --- snapshots ----------------------------------------------------------------------------
