@@ -9,6 +9,10 @@ metrics.py value NAME [LABEL=VALUE...] <TEXT
                                        prints the sum of these samples, or "none"
 metrics.py stall WHERE N               N clients that send requests and never read, and N that send half
                                        a request; prints "connected" and waits to be killed
+metrics.py hold WHERE N                N clients that send a byte of a header once a second, for ever, N that read a
+                                       byte of an answer as often, and N that keep what they were answered by;
+                                       those that are closed come again.  Prints "connected" and goes on until
+                                       it is killed
 metrics.py dashboard FILE SOURCE       the expressions of a Grafana dashboard, one a line; a metric
                                        that SOURCE (families.c) does not have is an error
 
@@ -17,6 +21,7 @@ import json
 import re
 import socket
 import sys
+import threading
 import time
 
 
@@ -141,6 +146,39 @@ def stall(where, n):
     time.sleep(1000)
 
 
+HELD = (b"GET /metrics HTTP/1.1\r\nX: ", b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+
+
+def hold_one(where, kind):
+    """Of a client that is served only when the others leave it a place."""
+    while True:
+        try:
+            with connect(where) as s:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                s.settimeout(1)
+                s.sendall(HELD[kind])
+                while True:
+                    time.sleep(1)
+                    if kind == 0:
+                        s.sendall(b"a")
+                    elif kind == 1 and not s.recv(1):
+                        break
+                    elif kind == 2:
+                        s.send(b"")
+                        if not s.recv(1, socket.MSG_PEEK):
+                            break
+        except OSError:
+            time.sleep(0.1)
+
+
+def hold(where, n):
+    for i in range(3 * int(n)):
+        threading.Thread(target=hold_one, args=(where, i % 3), daemon=True).start()
+    time.sleep(3)
+    print("connected", flush=True)
+    time.sleep(1000)
+
+
 def dashboard(path, source):
     with open(path, encoding="utf-8") as f:
         panels = json.load(f)["panels"]
@@ -163,4 +201,4 @@ if __name__ == "__main__":
     if what in ("check", "value"):
         globals()[what](sys.stdin.read(), *words)
     else:
-        {"get": get, "stall": stall, "dashboard": dashboard}[what](*words)
+        {"get": get, "stall": stall, "hold": hold, "dashboard": dashboard}[what](*words)

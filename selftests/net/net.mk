@@ -69,7 +69,6 @@ $(call test,net/bench_ddp,full,host,600,selftests/net/bench_ddp.sh)
 check-programs: $(B)/bench-buckets
 $(call test,net/python-torch,full,host,600,selftests/net/python.sh torch)
 # What the quick tier leaves out: clients that are waited for until they are dropped, captures on Open vSwitch.
-$(call test,net/metrics,full,host,600,selftests/net/metrics.sh all)
 $(call test,net/capture,full,host,600,selftests/net/capture.sh all)
 # The quickstarts, in all their ways.
 $(call test,net/podman,full,host,600,selftests/net/podman.sh all)

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The server: libmicrohttpd without a thread of its own.  Its epoll set is one source of the
- * loop, served in turn like all others.  A client that does not read, or sends no request,
- * holds one connection for at most TIMEOUT_S.
+ * loop, served in turn like all others.
+ *
+ * A connection has one request, and TOTAL for all: to send it, to wait and to read the answer,
+ * however it spends that.  When the last place is taken, the connection that has been there for
+ * longest gives way: one of the address that has most, and one without a whole request before
+ * one that is answered.  So whoever asks at once gets an answer, whatever others do.
  *
  * A request is suspended until a snapshot is complete.  A snapshot serves all requests of the
  * next FRESH ns.
@@ -20,15 +24,29 @@
 #include "agent/metrics/internal.h"
 
 #define CONNECTIONS 32	 /* at a time */
-#define TIMEOUT_S   10	 /* of one that does nothing */
+#define TOTAL	    (10 * NSEC_PER_SEC)
 #define MEMORY	    8192 /* of a connection, for what it sends */
 #define BLOCK	    16384
 #define FRESH	    (NSEC_PER_SEC / 4)
 
 /**
+ * struct place - a connection
+ * @fd: -1: the place is free
+ * @has_asked: its request is complete
+ * @ended: it has been shut down, and libmicrohttpd is about to notice
+ * @host: its address, 0 for a unix socket
+ */
+struct place {
+	int fd;
+	bool has_asked, ended;
+	uint64_t since;
+	struct in6_addr host;
+};
+
+/**
  * struct metrics
  * @http: the epoll set of @daemon
- * @timer: time-outs of @daemon
+ * @timer: when @daemon, or a connection's end, is due
  * @work: an eventfd that is always readable; in the loop while @building
  * @building: the incomplete snapshot, or NULL
  * @last: the newest complete snapshot
@@ -41,19 +59,117 @@ struct metrics {
 	struct snapshot *building, *last;
 	struct MHD_Connection *waiting[CONNECTIONS];
 	unsigned int n_waiting;
+	struct place place[CONNECTIONS];
 	char path[CONFIG_SOCKET_MAX];	/* of a unix socket, to be removed */
 	struct log_limit limit;
 };
 
-/* Time-out 0 means at once, but after other sources. */
+/* Connections */
+
+/* libmicrohttpd sees the end of the connection, and closes it. */
+static void end_connection(struct place *p)
+{
+	shutdown(p->fd, SHUT_RDWR);
+	p->ended = true;
+}
+
+static bool is_active(const struct place *p)
+{
+	return p->fd >= 0 && !p->ended;
+}
+
+static unsigned int connections_of(const struct metrics *m, const struct in6_addr *host)
+{
+	unsigned int n = 0;
+
+	for (int i = 0; i < CONNECTIONS; i++)
+		n += is_active(&m->place[i]) && !memcmp(&m->place[i].host, host, sizeof(*host));
+	return n;
+}
+
+/* Does @a give way before @b? */
+static bool gives_way(const struct metrics *m, const struct place *a, const struct place *b)
+{
+	unsigned int na = connections_of(m, &a->host), nb = connections_of(m, &b->host);
+
+	if (na != nb)
+		return na > nb;
+	return a->has_asked != b->has_asked ? b->has_asked : a->since < b->since;
+}
+
+static void make_room(struct metrics *m)
+{
+	struct place *first = NULL;
+
+	for (int i = 0; i < CONNECTIONS; i++) {
+		if (m->place[i].fd < 0 || m->place[i].ended)
+			return;
+		if (!first || gives_way(m, &m->place[i], first))
+			first = &m->place[i];
+	}
+	end_connection(first);
+}
+
+static void set_host(struct place *p, const struct sockaddr *sa)
+{
+	memset(&p->host, 0, sizeof(p->host));
+	if (sa->sa_family == AF_INET6)
+		p->host = ((const struct sockaddr_in6 *)sa)->sin6_addr;
+	else if (sa->sa_family == AF_INET)
+		memcpy(&p->host, &((const struct sockaddr_in *)sa)->sin_addr, 4);
+}
+
+static void connection_changed(void *cls, struct MHD_Connection *c, void **place,
+			       enum MHD_ConnectionNotificationCode what)
+{
+	const union MHD_ConnectionInfo *fd, *sa;
+	struct metrics *m = cls;
+	struct place *p = *place;
+
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (p)
+			p->fd = -1;
+		return;
+	}
+	fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	sa = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	for (p = m->place; p < m->place + CONNECTIONS && p->fd >= 0; p++)
+		;
+	/* libmicrohttpd has the same limit, so there is a place */
+	if (!fd || p == m->place + CONNECTIONS)
+		return;
+	*p = (struct place){ .fd = fd->connect_fd, .since = loop_now() };
+	if (sa)
+		set_host(p, sa->client_addr);
+	*place = p;
+	make_room(m);
+}
+
+/* Ends the connections whose time is over.  Return: when the next one's is, UINT64_MAX: never. */
+static uint64_t end_overdue(struct metrics *m, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (struct place *p = m->place; p < m->place + CONNECTIONS; p++) {
+		if (!is_active(p))
+			continue;
+		if (now - p->since >= TOTAL)
+			end_connection(p);
+		else if (p->since + TOTAL < next)
+			next = p->since + TOTAL;
+	}
+	return next;
+}
+
+/* Time-out 0 of libmicrohttpd means at once, but after other sources. */
 static void rearm_timer(struct metrics *m)
 {
+	uint64_t now = loop_now(), next = end_overdue(m, now);
 	MHD_UNSIGNED_LONG_LONG ms;
 
-	if (MHD_get_timeout(m->daemon, &ms) == MHD_YES)
-		loop_timer_set(&m->timer, ms < 1 ? 1 : ms > 60000 ? 60000 : ms, 0);
-	else
-		loop_timer_set(&m->timer, 0, 0);
+	if (MHD_get_timeout(m->daemon, &ms) == MHD_YES && now + ms * NSEC_PER_MSEC < next)
+		next = now + ms * NSEC_PER_MSEC;
+	loop_timer_set(&m->timer, next == UINT64_MAX ? 0 : (next - now) / NSEC_PER_MSEC + 1, 0);
 }
 
 static void run_daemon(struct metrics *m)
@@ -148,11 +264,23 @@ static void text_free(void *cls)
 	free(t);
 }
 
+/* Ends the connection, too. */
+static enum MHD_Result send_response(struct MHD_Connection *c, unsigned int status,
+				     struct MHD_Response *r, const char *type)
+{
+	enum MHD_Result ret;
+
+	MHD_add_response_header(r, "Content-Type", type);
+	MHD_add_response_header(r, "Connection", "close");
+	ret = MHD_queue_response(c, status, r);
+	MHD_destroy_response(r);
+	return ret;
+}
+
 static enum MHD_Result send_text(struct metrics *m, struct MHD_Connection *c)
 {
 	struct text *t = calloc(1, sizeof(*t));
 	struct MHD_Response *r;
-	enum MHD_Result ret;
 
 	if (!t)
 		return MHD_NO;
@@ -163,26 +291,29 @@ static enum MHD_Result send_text(struct metrics *m, struct MHD_Connection *c)
 		text_free(t);
 		return MHD_NO;
 	}
-	MHD_add_response_header(r, "Content-Type", "text/plain; version=0.0.4; charset=utf-8");
-	ret = MHD_queue_response(c, MHD_HTTP_OK, r);
-	MHD_destroy_response(r);
-	return ret;
+	return send_response(c, MHD_HTTP_OK, r, "text/plain; version=0.0.4; charset=utf-8");
 }
 
 static enum MHD_Result send_error(struct MHD_Connection *c, unsigned int status, const char *text)
 {
 	struct MHD_Response *r = MHD_create_response_from_buffer(strlen(text), (void *)text,
 								MHD_RESPMEM_PERSISTENT);
-	enum MHD_Result ret;
 
 	if (!r)
 		return MHD_NO;
-	MHD_add_response_header(r, "Content-Type", "text/plain; charset=utf-8");
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(r, "Allow", "GET, HEAD");
-	ret = MHD_queue_response(c, status, r);
-	MHD_destroy_response(r);
-	return ret;
+	return send_response(c, status, r, "text/plain; charset=utf-8");
+}
+
+static void set_asked(struct MHD_Connection *c)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct place *p = info ? info->socket_context : NULL;
+
+	if (p)
+		p->has_asked = true;
 }
 
 /* Called after the header of a request (*seen is NULL), for each piece of its body, at its
@@ -201,6 +332,7 @@ static enum MHD_Result handle_request(void *cls, struct MHD_Connection *c, const
 		*size = 0;
 		return MHD_YES;
 	}
+	set_asked(c);
 	if (strcmp(url, "/metrics"))
 		return send_error(c, MHD_HTTP_NOT_FOUND, "sainad serves /metrics only\n");
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
@@ -299,6 +431,8 @@ int metrics_init(struct agent *a)
 	m->http = (struct source){ .fd = -1, .ready = http_ready, .arg = m };
 	m->timer = (struct source){ .fd = -1, .ready = timer_ready, .arg = m };
 	m->work = (struct source){ .fd = -1, .ready = work_ready, .arg = m };
+	for (int i = 0; i < CONNECTIONS; i++)
+		m->place[i].fd = -1;
 	a->metrics = m;
 	ret = fd = listen_at(m, where);
 	if (ret < 0)
@@ -306,7 +440,7 @@ int metrics_init(struct agent *a)
 	m->daemon = MHD_start_daemon(
 		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle_request, m,
 		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned int)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)TIMEOUT_S,
+		(unsigned int)CONNECTIONS, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, m,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY + BLOCK, MHD_OPTION_END);
 	if (!m->daemon) {
 		close(fd);
