@@ -185,16 +185,14 @@ def check_position(state: Dict[str, Any], latest: int, parameters: Sequence[str]
         if not isinstance(name, str) or name not in known or name in seen:
             raise ValueError(f"{_text(name)} is in its buckets, and {'in two of them' if isinstance(name, str) and name in seen else 'no parameter of this model'}")
         seen.add(name)
-    _check_strides(state.get("strides"), layout)
+    if "strides" in state:
+        _check_strides(state["strides"], layout)
 
 
 def _check_strides(strides: Any, layout: List[List[str]]) -> None:
-    """None: of an earlier version."""
     def is_list(x: Any, n: int) -> bool:
         return isinstance(x, (list, tuple)) and (n < 0 or len(x) == n)
 
-    if strides is None:
-        return
     if not is_list(strides, len(layout)) or not all(
             is_list(bucket, len(names)) and all(is_list(s, -1) and all(type(n) is int and n >= 0 for n in s) for s in bucket)
             for bucket, names in zip(strides, layout)):
