@@ -22,7 +22,7 @@ static void log_line(void *arg, int level, const char *line)
 
 void harness_dp_open(struct saina_dp **dp, struct saina_global *g, bool kernel)
 {
-	const struct saina_dp_opts opts = { .log = log_line, .kernel = kernel };
+	const struct saina_dp_opts opts = { .log = log_line, .kernel = kernel, .any_port = true };
 
 	if (geteuid())
 		bench_die("needs root to load BPF programs: run it with sudo");

@@ -26,7 +26,7 @@ static const char *object_path(char *path)
 
 void harness_open(struct harness *r)
 {
-	struct saina_dp_opts opts = { .log = log_line };
+	struct saina_dp_opts opts = { .log = log_line, .any_port = true };
 	char path[PATH_MAX];
 
 	memset(r, 0, sizeof(*r));

@@ -30,7 +30,7 @@ static void log_line(void *arg, int level, const char *line)
 
 int xdp_harness_load(struct xdp_harness *r, const char *object)
 {
-	struct saina_dp_opts opts = { .object = object, .log = log_line };
+	struct saina_dp_opts opts = { .object = object, .log = log_line, .any_port = true };
 	int err = saina_dp_open(&r->dp, &opts);
 
 	if (err) {

@@ -58,6 +58,7 @@ struct worker_numerics {
  * @last_probe: the last id given out
  *
  * Liveness:
+ * @port: name of its port when that last came or went, empty: neither since its session began
  * @last_heard: time of its last control message or gradient
  * @round: of its last heartbeat
  * @signs: sum of its life signs at the last check
@@ -95,6 +96,7 @@ struct worker_aux {
 	bool ready, fast, xdp_works;
 	uint32_t probe, last_probe;
 
+	char port[IFNAMSIZ];
 	uint64_t last_heard;
 	uint32_t round;
 	uint64_t signs;

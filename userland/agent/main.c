@@ -44,8 +44,7 @@ static const struct jobs_ops jobs_ops = {
 
 static void port_changed(struct agent *a, const struct port *p, bool there)
 {
-	if (!there)
-		members_port_gone(a, p->ifindex, p->name);
+	members_port_changed(a, p->ifindex, p->name, there);
 	control_notify_port(a, p, there);
 }
 

@@ -15,7 +15,7 @@ static void tc_detach(struct saina_dp *dp, struct dp_port *p)
 	dp_tc_detach(dp, p, DP_TC_IN, true);
 	dp_tc_detach(dp, p, DP_TC_OUT, true);
 	if (had)
-		dp_jobs_port_tc(dp, false);
+		dp_jobs_ports_changed(dp, false);
 }
 
 /* The ifbs of jobs are created before a packet can need them. */
@@ -30,7 +30,7 @@ static int tc_attach(struct saina_dp *dp, struct dp_port *p)
 		err = dp_tc_attach(dp, p, DP_TC_IN);
 	if (err)
 		return err;
-	err = dp_jobs_port_tc(dp, true);
+	err = dp_jobs_ports_changed(dp, true);
 	if (!err)
 		err = dp_tc_out_update(dp, p);
 	if (err)
@@ -38,11 +38,14 @@ static int tc_attach(struct saina_dp *dp, struct dp_port *p)
 	return err;
 }
 
+/* No result goes to the port from now on. */
 static void port_detach(struct saina_dp *dp, struct dp_port *p)
 {
 	dp_xdp_detach(dp, p, true);
-	tc_detach(dp, p);
+	dp_tc_detach(dp, p, DP_TC_IN, true);
+	dp_tc_detach(dp, p, DP_TC_OUT, true);
 	dp_port_remove(dp, p);
+	dp_jobs_ports_changed(dp, false);
 }
 
 /**
@@ -80,6 +83,9 @@ int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook, b
 	if (!err && fresh && bpf_map_update_elem(dp->map[DP_TX], &key, &v, BPF_ANY))
 		err = dp_fail(dp, -errno, "port %s: frames cannot be redirected to it: %s",
 			      dp_ifname(ifindex, name), strerror(errno));
+	/* workers that were admitted by this port before it left the bridge */
+	if (!err && fresh)
+		err = dp_jobs_ports_changed(dp, true);
 	if (err && fresh)
 		port_detach(dp, p);
 	if (err)

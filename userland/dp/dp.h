@@ -23,6 +23,7 @@ struct saina_dp;
  *	NULL: nothing is pinned.  A data path that is pinned there is taken over
  * @fresh: stop and remove what is pinned there instead of taking it over
  * @kernel: load saina_xdp_kmod.bpf.o, the variant that reads jobs from saina.ko
+ * @any_port: results also go to ports without the program, for tests that attach it to none
  * @log: called with messages of libbpf and of the library, one line each; @level 0 error
  *	.. 3 debug
  */
@@ -31,6 +32,7 @@ struct saina_dp_opts {
 	const char *pin_dir;
 	bool fresh;
 	bool kernel;
+	bool any_port;
 	void (*log)(void *arg, int level, const char *line);
 	void *log_arg;
 };

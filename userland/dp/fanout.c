@@ -19,10 +19,16 @@
 #define PRIO_FIRST	1	/* of the filter for port[0] */
 #define NAME_TRIES	64	/* names may be taken by other agents in this namespace */
 
+/* Do results go to this port?  Not to one that has left the bridge, whose workers may come back. */
+static bool port_is_served(struct saina_dp *dp, __u32 ifindex)
+{
+	return dp->opts.any_port || dp_port_find(dp, ifindex);
+}
+
 /* Devmaps */
 
 /* Adds or updates a port in a devmap.  A port that no longer exists is no error: its
- * workers will be declared dead. */
+ * workers are silent, and die of that. */
 static void devmap_set(struct saina_dp *dp, int fd, int ifindex)
 {
 	struct bpf_devmap_val v = {
@@ -44,16 +50,19 @@ void dp_devmap_update(struct saina_dp *dp, int fd, int ifindex)
 		devmap_set(dp, fd, ifindex);
 }
 
-/* Is a worker of the mask @of behind the port? */
-static bool port_has_worker(const struct saina_job_conf *c, __u32 ifindex, __u64 of)
+/* Is a worker of the mask @of behind the port, and are results sent there? */
+static bool port_has_worker(struct saina_dp *dp, const struct saina_job_conf *c, __u32 ifindex,
+			    __u64 of)
 {
+	if (!port_is_served(dp, ifindex))
+		return false;
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
 		if (c->worker[w].flags & SAINA_BIND_BOUND && c->worker[w].ifindex == ifindex && of >> w & 1)
 			return true;
 	return false;
 }
 
-/* Adds the ports of active workers, before the snapshot is in force. */
+/* Adds the attached ports of active workers, before the snapshot is in force. */
 static void devmaps_grow(struct saina_dp *dp, int fanout, const struct saina_job_conf *c)
 {
 	struct bpf_devmap_val v;
@@ -62,7 +71,7 @@ static void devmaps_grow(struct saina_dp *dp, int fanout, const struct saina_job
 		const struct saina_binding *b = &c->worker[w];
 		__u32 key = b->ifindex;
 
-		if (!(b->flags & SAINA_BIND_BOUND) || !key)
+		if (!(b->flags & SAINA_BIND_BOUND) || !key || !port_is_served(dp, key))
 			continue;
 		if (bpf_map_lookup_elem(dp->map[DP_TX], &key, &v))
 			devmap_set(dp, dp->map[DP_TX], key);
@@ -72,7 +81,7 @@ static void devmaps_grow(struct saina_dp *dp, int fanout, const struct saina_job
 }
 
 /* Removes the other ports, after it is in force. */
-static void devmap_shrink(int fanout, const struct saina_job_conf *c)
+static void devmap_shrink(struct saina_dp *dp, int fanout, const struct saina_job_conf *c)
 {
 	__u32 have[SAINA_FANOUT_MAX], key, *prev = NULL;
 	int n = 0;
@@ -82,7 +91,7 @@ static void devmap_shrink(int fanout, const struct saina_job_conf *c)
 		prev = &have[n++];
 	}
 	for (int i = 0; i < n; i++)
-		if (!port_has_worker(c, have[i], c->active & ~c->relay))
+		if (!port_has_worker(dp, c, have[i], c->active & ~c->relay))
 			bpf_map_delete_elem(fanout, &have[i]);
 }
 
@@ -116,7 +125,7 @@ static int ifb_create(struct saina_dp *dp, __u32 job, int *ifindex)
 	return 0;
 }
 
-/* A port that no longer exists is no error: its workers will be declared dead. */
+/* A port that no longer exists is no error: its workers are silent, and die of that. */
 static int mirror_add(struct saina_dp *dp, struct dp_fanout_ifb *o, __u32 port)
 {
 	char name[IF_NAMESIZE];
@@ -147,17 +156,19 @@ static bool port_has_tc(struct saina_dp *dp, __u32 ifindex)
 	return p && p->tc[DP_TC_IN] != DP_TC_NONE;
 }
 
-/* ifindex of the port of worker @w, 0 if it is not active. */
-static __u32 worker_port(const struct saina_job_conf *c, int w)
+/* ifindex of the port of worker @w, 0 if it is not active or its port has left the bridge. */
+static __u32 worker_port(struct saina_dp *dp, const struct saina_job_conf *c, int w)
 {
-	return c->worker[w].flags & SAINA_BIND_BOUND && c->active >> w & 1 ? c->worker[w].ifindex
-									   : 0;
+	const struct saina_binding *b = &c->worker[w];
+
+	return b->flags & SAINA_BIND_BOUND && c->active >> w & 1 && port_is_served(dp, b->ifindex) ?
+		       b->ifindex : 0;
 }
 
 static bool ifb_is_needed(struct saina_dp *dp, const struct saina_job_conf *c)
 {
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
-		if (worker_port(c, w) && port_has_tc(dp, worker_port(c, w)))
+		if (worker_port(dp, c, w) && port_has_tc(dp, worker_port(dp, c, w)))
 			return true;
 	return false;
 }
@@ -167,8 +178,8 @@ static int mirrors_add(struct saina_dp *dp, struct dp_fanout_ifb *o, const struc
 	int err = 0;
 
 	for (int w = 0; !err && w < SAINA_WORKERS_MAX; w++)
-		if (worker_port(c, w))
-			err = mirror_add(dp, o, worker_port(c, w));
+		if (worker_port(dp, c, w))
+			err = mirror_add(dp, o, worker_port(dp, c, w));
 	return err;
 }
 
@@ -201,7 +212,7 @@ static int ifb_replace(struct saina_dp *dp, struct dp_job *j, const struct saina
 	return 0;
 }
 
-int dp_fanout_ifb_grow(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
+static int fanout_ifb_grow(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
 {
 	if (!ifb_is_needed(dp, c))
 		return 0;
@@ -210,7 +221,7 @@ int dp_fanout_ifb_grow(struct saina_dp *dp, struct dp_job *j, const struct saina
 	return mirrors_add(dp, &j->ifb, c);
 }
 
-void dp_fanout_ifb_shrink(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
+static void fanout_ifb_shrink(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
 {
 	struct dp_fanout_ifb *o = &j->ifb;
 
@@ -221,7 +232,7 @@ void dp_fanout_ifb_shrink(struct saina_dp *dp, struct dp_job *j, const struct sa
 		return;
 	}
 	for (int i = 0; i < SAINA_WORKERS_MAX; i++) {
-		if (!o->port[i] || port_has_worker(c, o->port[i], c->active))
+		if (!o->port[i] || port_has_worker(dp, c, o->port[i], c->active))
 			continue;
 		tc_filter_del(o->ifindex, PRIO_FIRST + i);
 		o->port[i] = 0;
@@ -317,11 +328,11 @@ int dp_fanout_ifb_probe(struct saina_dp *dp)
 int dp_fanout_grow(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
 {
 	devmaps_grow(dp, j->maps[DP_JOB_FANOUT], c);
-	return dp_fanout_ifb_grow(dp, j, c);
+	return fanout_ifb_grow(dp, j, c);
 }
 
 void dp_fanout_shrink(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
 {
-	devmap_shrink(j->maps[DP_JOB_FANOUT], c);
-	dp_fanout_ifb_shrink(dp, j, c);
+	devmap_shrink(dp, j->maps[DP_JOB_FANOUT], c);
+	fanout_ifb_shrink(dp, j, c);
 }

@@ -201,16 +201,16 @@ void dp_jobs_port_changed(struct saina_dp *dp, int ifindex)
 		dp_devmap_update(dp, j->maps[DP_JOB_FANOUT], ifindex);
 }
 
-int dp_jobs_port_tc(struct saina_dp *dp, bool there)
+int dp_jobs_ports_changed(struct saina_dp *dp, bool there)
 {
 	struct dp_job *j;
 	int err = 0;
 
 	dp_for_each_job(dp, i, j) {
 		if (there && !err)
-			err = dp_fanout_ifb_grow(dp, j, &j->conf);
+			err = dp_fanout_grow(dp, j, &j->conf);
 		else if (!there)
-			dp_fanout_ifb_shrink(dp, j, &j->conf);
+			dp_fanout_shrink(dp, j, &j->conf);
 	}
 	return err;
 }

@@ -207,8 +207,6 @@ void dp_fanout_shrink(struct saina_dp *dp, struct dp_job *j, const struct saina_
 /* Updates the entry of a port in a devmap that has it. */
 void dp_devmap_update(struct saina_dp *dp, int fd, int ifindex);
 int dp_fanout_ifb_probe(struct saina_dp *dp);
-int dp_fanout_ifb_grow(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c);
-void dp_fanout_ifb_shrink(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c);
 void dp_fanout_ifb_remove(struct saina_dp *dp, struct dp_job *j, __u32 job);
 void dp_fanout_ifb_adopt(struct saina_dp *dp, struct dp_job *j, __u32 job);
 void dp_fanout_ifb_repair(struct saina_dp *dp, struct dp_job *j);
@@ -238,8 +236,9 @@ int dp_job_map_create(struct saina_dp *dp, const struct saina_job_conf *c, enum 
 int dp_job_maps_set(struct saina_dp *dp, const struct saina_job_conf *c,
 		    const int maps[DP_JOB_MAPS]);
 void dp_job_maps_clear(struct saina_dp *dp, const struct saina_job_conf *c, bool sized_only);
-/* Creates (@there) or removes the ifbs that a port with the tc hook requires. */
-int dp_jobs_port_tc(struct saina_dp *dp, bool there);
+/* Results of jobs go to one more port or ifb (@there), or to fewer: the list of ports, or the hook
+ * of one, has changed. */
+int dp_jobs_ports_changed(struct saina_dp *dp, bool there);
 void dp_jobs_repair(struct saina_dp *dp);
 void dp_jobs_remove_ifbs(struct saina_dp *dp);
 /* Updates the devmap entries of a port after its injected faults changed. */

@@ -290,7 +290,6 @@ void state_restore(struct agent *a, const struct saved *s)
 	if (rounds)
 		remove_unknown_jobs(a);
 	shm_revoke_stale(a);
-	members_end_unreachable(a);
 	liveness_replan(a);
 	if (s && !kept)
 		control_await_controllers(a);

@@ -6,6 +6,8 @@
 #include "agent/members/internal.h"
 #include "agent/ports/ports.h"
 
+static struct log_limit limit;
+
 /* Notes when sessions ended, for any reason. */
 static void record_ends(struct agent *a, const struct saina_job *job)
 {
@@ -59,41 +61,47 @@ void members_dismiss(struct agent *a)
 		reply_job_gone(a, job, "has no aggregator any more: sainad was stopped");
 }
 
-struct gone_port {
+struct changed_port {
 	int ifindex;
 	const char *name;
+	bool there;
 };
 
-static void end_on_port(struct agent *a, const struct saina_job *job, int w, void *arg)
+static void note_port(struct agent *a, const struct saina_job *job, int w, void *arg)
 {
-	const struct gone_port *p = arg;
-	char why[64];
+	const struct changed_port *p = arg;
+	struct worker_aux *aux = jobs_worker(a, job, w);
 
 	if ((int)job->worker[w].bind.ifindex != p->ifindex)
 		return;
-	snprintf(why, sizeof(why), "its port %s is gone from the bridge", p->name);
-	backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
+	snprintf(aux->port, sizeof(aux->port), "%s", p->name);
+	if (p->there)
+		log_limited(&limit, LOG_L_INFO, "job %s: port %s of worker %d (%s) is on the bridge again",
+			    job->name, p->name, w, job->worker[w].name);
+	else
+		log_limited(&limit, LOG_L_INFO,
+			    "job %s: port %s of worker %d (%s) has left the bridge: if it does not come back, this worker is dead after %u ms of silence",
+			    job->name, p->name, w, job->worker[w].name, job->dead_ms);
 }
 
-void members_port_gone(struct agent *a, int ifindex, const char *name)
+void members_port_changed(struct agent *a, int ifindex, const char *name, bool there)
 {
-	struct gone_port p = { ifindex, name };
+	struct changed_port p = { ifindex, name, there };
 
-	jobs_each_alive(a, end_on_port, &p);
+	jobs_each_alive(a, note_port, &p);
 }
 
-static void end_unreachable(struct agent *a, const struct saina_job *job, int w, void *arg)
+const struct port *worker_port(struct agent *a, const struct saina_job *job, int w)
 {
-	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
-
-	if (!p || p->mode == SAINA_PORT_MODE_NONE)
-		backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD,
-				   "its port is gone, or no longer attached");
+	return ports_find(a, job->worker[w].bind.ifindex, NULL);
 }
 
-void members_end_unreachable(struct agent *a)
+const char *worker_port_name(struct agent *a, const struct saina_job *job, int w)
 {
-	jobs_each_alive(a, end_unreachable, NULL);
+	const struct port *p = worker_port(a, job, w);
+	const char *last = jobs_worker(a, job, w)->port;
+
+	return p ? p->name : last[0] ? last : "?";
 }
 
 void members_on_port(struct agent *a, int ifindex, uint32_t *workers, uint32_t *relayed)

@@ -31,6 +31,13 @@ static void store_report(struct worker_aux *aux, const struct saina_report *r)
 	diagnose_report(aux, r);
 }
 
+/* By another way than its port a worker can reach the agent, but no sum. */
+static void heard_by_port(struct agent *a, const struct saina_job *job, int w)
+{
+	if (worker_port(a, job, w))
+		liveness_heard(a, job, w);
+}
+
 static void handle_member(struct agent *a, const struct sender *from, const struct saina_hdr *h)
 {
 	const struct saina_job *job;
@@ -56,11 +63,11 @@ static void handle_member(struct agent *a, const struct sender *from, const stru
 	}
 	switch (h->type) {
 	case SAINA_MSG_READY:
-		liveness_heard(a, job, w);
+		heard_by_port(a, job, w);
 		delivery_ready(a, job, w, h->flags & SAINA_F_FAST, le32toh(h->segment));
 		break;
 	case SAINA_MSG_HEARTBEAT:
-		liveness_heard(a, job, w);
+		heard_by_port(a, job, w);
 		jobs_worker(a, job, w)->round = le32toh(h->round);
 		if (h->flags & SAINA_F_REPORT)
 			store_report(jobs_worker(a, job, w), (const void *)(h + 1));

@@ -30,18 +30,19 @@ static struct log_limit limit;
 
 static bool has_tc_hook(struct agent *a, const struct saina_job *job, int w)
 {
-	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
+	const struct port *p = worker_port(a, job, w);
 
 	return p && p->mode == SAINA_PORT_MODE_TC;
 }
 
-/* Can the XDP program complete results of this job? */
+/* Can the XDP program complete results of this job?  A port that has left the bridge completes
+ * none. */
 static bool uses_xdp(struct agent *a, const struct saina_job *job)
 {
 	int w;
 
 	for (w = 0; w < job->workers; w++)
-		if (jobs_alive(job, w) && !has_tc_hook(a, job, w))
+		if (jobs_alive(job, w) && worker_port(a, job, w) && !has_tc_hook(a, job, w))
 			return true;
 	return false;
 }
@@ -63,7 +64,7 @@ static void update_probe(struct worker_aux *aux, bool on_tc)
 static void choose_path(struct agent *a, const struct saina_job *job, int w)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
-	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
+	const struct port *p = worker_port(a, job, w);
 	bool on_tc = has_tc_hook(a, job, w);
 	struct saina_worker_attrs req = {
 		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
@@ -74,6 +75,10 @@ static void choose_path(struct agent *a, const struct saina_job *job, int w)
 	};
 	const char *name = job->worker[w].name, *port = p ? p->name : "?";
 	struct saina_core_err err;
+
+	/* it has no hook now, and has the same one again when it comes back */
+	if (!p)
+		return;
 
 	update_probe(aux, on_tc);
 	/* before READY a port with XDP stays as it was admitted */

@@ -27,14 +27,19 @@ void diagnose_report(struct worker_aux *aux, const struct saina_report *r)
 
 bool worker_unheard(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
 {
-	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
+	const struct port *p = worker_port(a, job, w);
 	const struct worker_aux *aux = jobs_worker(a, job, w);
-	const char *port = p ? p->name : "?";
+	const char *port = worker_port_name(a, job, w);
 	uint64_t s_ago = aux->unanswered_ms / 1000;
 
 	if (!jobs_alive(job, w))
 		return false;
-	if (aux->refused)
+	if (!p)
+		snprintf(text, size, "alive, but its port %s has left bridge %s: add the port again, else the worker is dead after %u ms of silence",
+			 port, a->cfg.bridge, job->dead_ms);
+	else if (p->mode == SAINA_PORT_MODE_NONE)
+		snprintf(text, size, "alive, but its port %s has no program: %.100s", port, p->text);
+	else if (aux->refused)
 		snprintf(text, size, "alive, but its kernel has refused to send its gradients for %u s: %s",
 			 aux->refused_ms / 1000, strerror((int)aux->refused));
 	else if (aux->unanswered_ms < UNANSWERED_MS)
@@ -170,7 +175,8 @@ void diagnose_tick(struct agent *a, const struct saina_job *job, int w, uint64_t
 		aux->arrived = arrived;
 		aux->arrived_at = loop_now();
 	}
-	unheard = worker_unheard(a, job, w, why, sizeof(why));
+	/* that a port has left is logged when it does */
+	unheard = worker_port(a, job, w) && worker_unheard(a, job, w, why, sizeof(why));
 	if (unheard && !aux->unheard)
 		log_limited(&limit, LOG_L_WARN, "job %s: worker %d (%s) is %s", job->name, w,
 			    job->worker[w].name, why);

@@ -8,11 +8,18 @@
 #include "agent/members/members.h"
 #include "saina/shm.h"
 
+struct port;
+
 /* Sender of a datagram. */
 struct sender {
 	struct sockaddr_in addr;
 	char text[32];
 };
+
+/* changes.c */
+/* The port that a worker was admitted by, NULL: it has left the bridge; and its last name. */
+const struct port *worker_port(struct agent *a, const struct saina_job *job, int w);
+const char *worker_port_name(struct agent *a, const struct saina_job *job, int w);
 
 /* ctrl_socket.c */
 int ctrl_socket_init(struct agent *a);

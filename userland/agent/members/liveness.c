@@ -88,9 +88,10 @@ static bool has_sent_packets(struct agent *a, const struct saina_job *job, int w
 void liveness_check(struct agent *a, const struct saina_job *job, int w)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
+	const struct port *port = worker_port(a, job, w);
 	uint64_t now = loop_now();
 	uint64_t silent_ms = (now - aux->last_heard) / NSEC_PER_MSEC;
-	char why[64];
+	char why[128];
 
 	/* reading counters costs a system call: only if a heartbeat is overdue.  The first
 	 * read is only the baseline. */
@@ -102,7 +103,9 @@ void liveness_check(struct agent *a, const struct saina_job *job, int w)
 	}
 	if (silent_ms <= job->dead_ms)
 		return;
-	snprintf(why, sizeof(why), "silent for %llu ms", (unsigned long long)silent_ms);
+	snprintf(why, sizeof(why), "silent for %llu ms%s%s%s%s", (unsigned long long)silent_ms,
+		 port ? "" : ": its port ", port ? "" : worker_port_name(a, job, w),
+		 port ? "" : " has left bridge ", port ? "" : a->cfg.bridge);
 	backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
 }
 

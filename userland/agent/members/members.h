@@ -96,10 +96,8 @@ void members_job_changed(struct agent *a, int cmd, const struct saina_job *job);
 void members_send_status(struct agent *a);
 /* Refuses all workers: the agent stops, and they need not wait for a time-out. */
 void members_dismiss(struct agent *a);
-/* Declares dead the workers behind a port that is gone. */
-void members_port_gone(struct agent *a, int ifindex, const char *name);
-/* Declares dead the workers whose port went while no agent ran. */
-void members_end_unreachable(struct agent *a);
+/* A port has come or gone.  Its workers are judged by their silence alone: ports come back. */
+void members_port_changed(struct agent *a, int ifindex, const char *name, bool there);
 /* Counts the live workers behind a port, and those of them that need the relay. */
 void members_on_port(struct agent *a, int ifindex, uint32_t *workers, uint32_t *relayed);
 
