@@ -3,8 +3,6 @@
 #
 # What happens to bridges and ports while their workers live.  After lib.sh.
 
-LAB_MAC=02:5a:00:00:00:01
-
 lab_vsctl() { # ovs-vsctl on the lab's Open vSwitch
 	ovs-vsctl --timeout=$((60 * SLOW)) --db="unix:/run/saina-lab/$LAB/db.sock" "$@"
 }
@@ -66,4 +64,17 @@ port_is_attached() {
 # incomplete_rounds WORKER: rounds in its log whose results lack a contributor
 incomplete_rounds() {
 	grep -cv '"degraded_segments": 0,' "$WORK/$1.log"
+}
+
+neighbour_is() { # WORKER MAC: where it sends messages for the aggregator
+	[[ $(ip -n "saina-$LAB-w$1" neigh show "$AGG") == *" lladdr $2 "* ]]
+}
+
+# neighbours_keep MAC WORKER...: without an announcement their entries outlast the test
+neighbours_keep() {
+	local i
+	for i in "${@:2}"; do
+		in_worker "$i" sysctl -qw net.ipv4.neigh.eth0.base_reachable_time_ms=36000000
+		ip -n "saina-$LAB-w$i" neigh replace "$AGG" lladdr "$1" nud reachable dev eth0 || return
+	done
 }

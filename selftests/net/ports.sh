@@ -7,7 +7,7 @@
 #     removed and added again
 #
 # 1. Three workers train; a port leaves the bridge and comes back
-# 2. The bridge is deleted and made again
+# 2. The bridge is deleted and made again, with another MAC address
 # 3. A port is removed for good
 # 4. The port is added again, and its worker joins
 
@@ -39,7 +39,11 @@ port_replug() { # BRIDGE
 	check "$1: a port that came back: rounds go on" rounds_go_on plug 10
 
 	# 2. The bridge is deleted and made again
-	check "$1: the bridge is deleted and made again" bridge_again "$1" "$(mac_of switch)"
+	neighbours_keep "$(mac_of switch)" 0 1 2 || bail "the workers' neighbour entries cannot be set"
+	check "$1: the bridge is deleted and made again with another MAC address" bridge_again "$1" 02:5a:00:00:99:99
+	for at in 0 1 2; do
+		check "$1: worker $at sends to the bridge's new MAC address" slowwait 60 neighbour_is "$at" 02:5a:00:00:99:99
+	done
 	check "$1: the bridge was made again: rounds go on" rounds_go_on plug 10
 	check "$1: the bridge was made again: all workers are alive" all_alive plug 3
 	equal "$1: every round until now has all workers" "0 0 0" "$(for at in 0 1 2; do incomplete_rounds $at; done | xargs)"

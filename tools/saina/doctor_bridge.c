@@ -4,7 +4,6 @@
  */
 #include <arpa/inet.h>
 #include <dirent.h>
-#include <ifaddrs.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -312,7 +311,7 @@ static void check_linux_bridge(const struct doc_state *s, const struct links *li
 			   doc_fix("ip link set %s address %02x:%02x:%02x:%02x:%02x:%02x (or any address of its own)",
 				   s->bridge, (br->mac[0] | 2) & 0xfe, br->mac[1], br->mac[2], br->mac[3],
 				   br->mac[4], br->mac[5] ^ 1),
-			   "%s has the MAC address of its port %s: when ports come or go, the address changes and workers lose the aggregator",
+			   "%s has the MAC address of its port %s: when ports come or go, the address changes, and workers must hear sainad's announcement",
 			   s->bridge, mac_owner->name);
 	check_snooping(s, br->snooping,
 		       doc_fix("ip link set %s type bridge mcast_snooping 0", s->bridge));
@@ -409,20 +408,6 @@ static void check_udp_ports(const struct doc_state *s)
 	}
 }
 
-static bool has_address(const char *ifname, struct in_addr address)
-{
-	struct ifaddrs *list, *i;
-	bool has = false;
-
-	if (getifaddrs(&list))
-		return false;
-	for (i = list; i && !has; i = i->ifa_next)
-		has = !strcmp(i->ifa_name, ifname) && i->ifa_addr && i->ifa_addr->sa_family == AF_INET &&
-		      ((struct sockaddr_in *)i->ifa_addr)->sin_addr.s_addr == address.s_addr;
-	freeifaddrs(list);
-	return has;
-}
-
 static void check_address(const struct doc_state *s, const struct link *br)
 {
 	char text[INET_ADDRSTRLEN];
@@ -436,7 +421,7 @@ static void check_address(const struct doc_state *s, const struct link *br)
 			   doc_fix("ip addr add 10.190.0.1/24 dev %s (any free address)", s->bridge),
 			   "%s has no IPv4 address: workers cannot reach the aggregator", s->bridge);
 	else if (s->ctl && find_udp_socket(SAINA_PORT_CTRL, &used) && used.s_addr &&
-		 !has_address(br->name, used))
+		 !link_has_address(br->name, used))
 		doc_report(DOC_FAIL, "address",
 			   doc_fix("ip addr add %s/24 dev %s, or start sainad again with another --address",
 				   inet_ntop(AF_INET, &used, text, sizeof(text)), s->bridge),

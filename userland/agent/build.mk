@@ -7,7 +7,7 @@ JOBCORE_SRCS	:= $(addprefix kmod/core/,job.c check.c schedule.c worker.c memory.
 		   userland/agent/backend/adopt.c
 
 SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.c loop.c jobs.c runtime.c peer_guard.c \
-		   ports/bridge.c ports/sync.c ports/attach.c \
+		   ports/bridge.c ports/sync.c ports/attach.c ports/announce.c \
 		   members/tick.c members/changes.c members/ctrl_socket.c members/admit.c members/reply.c members/liveness.c members/straggler.c \
 		   members/delivery.c members/shm_grant.c members/shm_server.c members/diagnose.c members/numerics.c \
 		   control/client.c control/server.c control/request.c control/encode.c control/decode.c \

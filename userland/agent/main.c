@@ -56,6 +56,7 @@ static void port_hook(struct agent *a, const struct port *p)
 static const struct bridge_ops bridge_ops = {
 	.port = port_changed,
 	.hook = port_hook,
+	.bridge = delivery_bridge_changed,
 	.changed = control_notify_port_changed,
 };
 

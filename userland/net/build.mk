@@ -3,7 +3,7 @@
 # What the data path, sainad and `saina doctor` need of the host: links, tc, OVSDB, bpffs.  A
 # static archive; programs that use it also need $(NET_LDLIBS).
 
-NET_SRC	   := $(addprefix userland/net/,request.c links.c tc.c ovsdb.c bpffs.c)
+NET_SRC	   := $(addprefix userland/net/,request.c links.c arp.c tc.c ovsdb.c bpffs.c)
 NET_LIB	   := $(B)/libsainanet.a
 NET_LDLIBS := -lmnl -ljansson
 

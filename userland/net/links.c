@@ -103,6 +103,9 @@ static int link_message_parse(const struct nlmsghdr *nlh, void *arg)
 	case RTM_NEWTFILTER:
 	case RTM_DELLINK:
 		l->repair = true;
+		break;
+	case RTM_NEWADDR:
+		l->addresses = true;
 	}
 	if (nlh->nlmsg_type != RTM_NEWLINK && nlh->nlmsg_type != RTM_DELLINK)
 		return MNL_CB_OK;
@@ -202,7 +205,7 @@ int links_follow(struct links *l)
 		return -errno;
 	setsockopt(links_fd(l), SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
 	/* subscribe before reading, so that no change is missed */
-	ret = mnl_socket_bind(l->nl, RTMGRP_LINK | RTMGRP_TC, MNL_SOCKET_AUTOPID) ? -errno : links_read(l);
+	ret = mnl_socket_bind(l->nl, RTMGRP_LINK | RTMGRP_TC | RTMGRP_IPV4_IFADDR, MNL_SOCKET_AUTOPID) ? -errno : links_read(l);
 	if (ret)
 		links_close(l);
 	return ret;
@@ -229,6 +232,7 @@ int links_receive(struct links *l)
 			break;
 	}
 	l->repair |= lost;
+	l->addresses |= lost;
 	/* lost changes are made up for by reading all links */
 	return lost && links_read(l) ? -EAGAIN : 0;
 }
@@ -292,4 +296,21 @@ int link_address(const char *name, struct in_addr *addr, int *prefix)
 	}
 	freeifaddrs(list);
 	return ret;
+}
+
+bool link_has_address(const char *name, struct in_addr addr)
+{
+	const struct sockaddr_in *has;
+	struct ifaddrs *list, *i;
+	bool found = false;
+
+	if (getifaddrs(&list))
+		return false;
+	for (i = list; i && !found; i = i->ifa_next) {
+		has = (const struct sockaddr_in *)i->ifa_addr;
+		found = !strcmp(i->ifa_name, name) && has && has->sin_family == AF_INET &&
+			has->sin_addr.s_addr == addr.s_addr;
+	}
+	freeifaddrs(list);
+	return found;
 }

@@ -39,6 +39,7 @@ struct links {
 	struct mnl_socket *nl;	/* NULL: not followed */
 	struct link *v;
 	int n, room;
+	bool addresses;		/* an IPv4 address was added; the caller clears it */
 	bool repair;		/* filters were added or removed, qdiscs or links were removed, or
 				 * changes were lost; the caller clears it */
 };
@@ -66,5 +67,7 @@ void link_driver(const char *name, char *driver, size_t size);
 /* The first IPv4 address of an interface, and its prefix length (@prefix may be NULL).  0;
  * -EADDRNOTAVAIL: it has none; or another negative errno. */
 int link_address(const char *name, struct in_addr *addr, int *prefix);
+
+bool link_has_address(const char *name, struct in_addr addr);
 
 #endif /* NET_LINKS_H */

@@ -220,6 +220,14 @@ static void discard_input(struct source *s, uint32_t events)
 		;
 }
 
+void delivery_bridge_changed(struct agent *a)
+{
+	struct ip_mreqn by = { .imr_address = a->addr, .imr_ifindex = a->bridge->ifindex };
+
+	if (setsockopt(a->members->delivery.source.fd, IPPROTO_IP, IP_MULTICAST_IF, &by, sizeof(by)))
+		log_error("relay: cannot send by bridge %s: %s", a->cfg.bridge, strerror(errno));
+}
+
 int delivery_init(struct agent *a)
 {
 	struct sockaddr_in addr = {
@@ -237,7 +245,6 @@ int delivery_init(struct agent *a)
 		return -errno;
 	setsockopt(r->source.fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
 	if (bind(r->source.fd, (struct sockaddr *)&addr, sizeof(addr)) ||
-	    setsockopt(r->source.fd, IPPROTO_IP, IP_MULTICAST_IF, &a->addr, sizeof(a->addr)) ||
 	    setsockopt(r->source.fd, IPPROTO_IP, IP_MULTICAST_TTL, &ttl, sizeof(ttl)) ||
 	    setsockopt(r->source.fd, IPPROTO_IP, IP_MULTICAST_LOOP, &off, sizeof(off))) {
 		ret = -errno;

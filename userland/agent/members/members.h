@@ -103,6 +103,8 @@ void members_on_port(struct agent *a, int ifindex, uint32_t *workers, uint32_t *
 
 /* Decides again which workers need the relay, after changes of workers or hooks. */
 void delivery_replan(struct agent *a);
+/* Relayed results leave by the bridge's interface, which may be another one now. */
+void delivery_bridge_changed(struct agent *a);
 
 /* Id of the results ring, if all live workers of the job map it; 0: results come in messages.
  * @why: explanation for the user. */

@@ -31,6 +31,9 @@ static void links_ready(struct source *s, uint32_t events)
 	}
 	if (!b->links_stale) {
 		ports_sync(a);
+		if (b->links.addresses)
+			announce_soon(a);
+		b->links.addresses = false;
 		return;
 	}
 	log_warn("rtnetlink: links change too fast to be read: ports stay as they are, trying again");
@@ -186,8 +189,11 @@ int bridge_init(struct agent *a, const struct bridge_ops *ops)
 	b->ops = ops;
 	b->ovsdb.fd = -1;
 	b->ovsdb_source = (struct source){ .fd = -1, .ready = ovsdb_ready, .arg = a };
+	b->announce.fd = -1;
 	b->retry = (struct source){ .fd = -1, .ready = retry_sources, .arg = a };
 	ret = loop_timer_add(&a->loop, &b->retry);
+	if (!ret)
+		ret = announce_init(a);
 	if (!ret)
 		ret = links_start(a);
 	if (!ret)
@@ -206,6 +212,7 @@ void bridge_uninit(struct agent *a)
 	if (b->links.nl)
 		loop_del(&a->loop, &b->links_source);
 	links_close(&b->links);
+	loop_timer_del(&a->loop, &b->announce);
 	loop_timer_del(&a->loop, &b->retry);
 	free(b->port);
 	b->port = NULL;

@@ -17,6 +17,7 @@
  * @wanted: used by ports_sync()
  * @faults: delay or loss is injected
  * @delayed: delay is injected, or about to be
+ * @running: its link is up
  * @text: why it is not attached, or why at this hook
  */
 struct port {
@@ -29,6 +30,7 @@ struct port {
 	bool wanted;
 	bool faults;
 	bool delayed;
+	bool running;
 	char text[SAINA_TEXT_LEN];
 };
 
@@ -36,11 +38,13 @@ struct port {
  * struct bridge_ops - notifications
  * @port: a new port (maybe not attached); @there false: a port is gone
  * @hook: a port was attached, or moved to another hook
+ * @bridge: the bridge's interface or MAC address is another one
  * @changed: injected faults or the requested hook of a port changed
  */
 struct bridge_ops {
 	void (*port)(struct agent *a, const struct port *p, bool there);
 	void (*hook)(struct agent *a, const struct port *p);
+	void (*bridge)(struct agent *a);
 	void (*changed)(struct agent *a, const struct port *p);
 };
 
@@ -48,16 +52,25 @@ struct bridge_ops {
  * struct bridge
  * @retry: timer to read links, or to connect to OVSDB, again
  * @links_stale: the list of links is incomplete
+ * @announce: timer of the next announcement of the aggregator's address
+ * @announced: announcements since the last change
+ * @announced_at: time of the last one
+ * @announce_error: its negative errno, or 0
+ * @running: its interface is up, and has a port that is
  * @ovs: the bridge is Open vSwitch's, else a Linux bridge
  */
 struct bridge {
 	const struct bridge_ops *ops;
 	struct links links;
 	struct ovsdb ovsdb;
-	struct source links_source, ovsdb_source, retry;
+	struct source links_source, ovsdb_source, retry, announce;
+	unsigned int announced;
+	uint64_t announced_at;
+	int announce_error;
 	bool links_stale;
 	bool ovs;
 	int ifindex;
+	bool running;
 	unsigned char mac[6];
 	struct port *port;
 	int n, room;
@@ -68,6 +81,11 @@ int bridge_init(struct agent *a, const struct bridge_ops *ops);
 /* Attaches the program to the bridge's ports, and follows them from now on. */
 int bridge_attach(struct agent *a);
 void bridge_uninit(struct agent *a);
+
+/* announce.c */
+int announce_init(struct agent *a);
+/* Announces the aggregator's address: bridge, address or ports have changed. */
+void announce_soon(struct agent *a);
 
 /* sync.c */
 void ports_sync(struct agent *a);	/* updates the ports after a change */

@@ -123,7 +123,7 @@ static void port_remove(struct agent *a, struct port *p)
 	a->bridge->ops->port(a, &gone, false);
 }
 
-static void port_add(struct agent *a, const struct link *link)
+static struct port *port_add(struct agent *a, const struct link *link)
 {
 	struct port *p;
 
@@ -133,7 +133,7 @@ static void port_add(struct agent *a, const struct link *link)
 		p = realloc(a->bridge->port, room * sizeof(*p));
 		if (!p) {
 			log_error("port %s: out of memory", link->name);
-			return;
+			return NULL;
 		}
 		a->bridge->port = p;
 		a->bridge->room = room;
@@ -148,21 +148,26 @@ static void port_add(struct agent *a, const struct link *link)
 	link_driver(p->name, p->driver, sizeof(p->driver));
 	port_attach(a, p);
 	a->bridge->ops->port(a, p, true);
+	return p;
 }
 
 /* Adds or updates the port of a link. */
 static void port_want(struct agent *a, const struct link *link)
 {
+	bool running = link->flags & IFF_RUNNING;
 	struct port *p;
 
 	/* the bridge itself must pass all other traffic */
 	if (link->ifindex == a->bridge->ifindex || !strcmp(link->kind, "bridge"))
 		return;
 	p = ports_find(a, link->ifindex, NULL);
-	if (!p) {
-		port_add(a, link);
+	if (!p)
+		p = port_add(a, link);
+	if (!p)
 		return;
-	}
+	if (running && !p->running)
+		announce_soon(a);
+	p->running = running;
 	p->wanted = true;
 	snprintf(p->name, sizeof(p->name), "%s", link->name);
 	if (p->mtu != link->mtu) {
@@ -197,8 +202,12 @@ static void bridge_sync(struct agent *a)
 		if (a->bridge->ifindex)
 			log_warn("bridge %s is gone", a->cfg.bridge);
 		a->bridge->ifindex = 0;
+		a->bridge->running = false;
 		return;
 	}
+	if (link->flags & IFF_RUNNING && !a->bridge->running)
+		announce_soon(a);
+	a->bridge->running = link->flags & IFF_RUNNING;
 	if (link->ifindex == a->bridge->ifindex && !memcmp(link->mac, a->bridge->mac, 6))
 		return;
 	a->bridge->ifindex = link->ifindex;
@@ -208,6 +217,10 @@ static void bridge_sync(struct agent *a)
 		g.flags = old.flags;
 	if (saina_dp_global_set(a->dp, &g))
 		log_error("bridge %s: %s", a->cfg.bridge, saina_dp_error(a->dp));
+	log_info("bridge %s has MAC address %02x:%02x:%02x:%02x:%02x:%02x", a->cfg.bridge, g.mac[0],
+		 g.mac[1], g.mac[2], g.mac[3], g.mac[4], g.mac[5]);
+	a->bridge->ops->bridge(a);
+	announce_soon(a);
 }
 
 void ports_sync(struct agent *a)
