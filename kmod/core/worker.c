@@ -105,6 +105,13 @@ static int worker_size(struct saina_core *c, struct saina_job *job,
 	return ret;
 }
 
+/* The process of the live worker, which must join again because its link was replaced? */
+static int is_same_socket(const struct saina_worker *wk, const struct saina_worker_attrs *req)
+{
+	return wk->bind.ip == req->ip && wk->bind.udp_port == req->udp_port &&
+	       wk->bind.session != req->session;
+}
+
 /* Takes a worker in: a whole binding, for a place that is free. */
 static int worker_admit(struct saina_core *c, struct saina_job *job,
 			const struct saina_worker_attrs *req, struct saina_core_err *err)
@@ -122,7 +129,7 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 				    "together; one is missing",
 				    req->id);
 	}
-	if (saina_worker_alive(wk))
+	if (saina_worker_alive(wk) && !is_same_socket(wk, req))
 		return saina_refuse(err, -EEXIST, SAINA_A_WORKER_ID,
 				    "worker %u of job %s is alive already", req->id, job->name);
 	if (job->state == SAINA_JOB_STOPPED)
@@ -259,7 +266,8 @@ static int worker_commit(struct saina_core *c, const struct saina_job *found, in
  * saina_core_worker_set() - admit a worker, or change one that is there
  * @c: core
  * @req: job and ID; with a whole binding (IFINDEX, IP, MAC, UDP_PORT, SESSION)
- *	the worker is admitted, alive and active from now on; else STATE, RELAY
+ *	the worker is admitted, alive and active from now on (a live one only again, from its IP
+ *	and UDP port, with another session); else STATE, RELAY
  *	and NAME may change.  ROUND: what the worker would send first.  ELEMENTS: of its
  *	gradient.  LATE changes nothing and makes an event
  * @out: the job; may be NULL

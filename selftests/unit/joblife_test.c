@@ -319,6 +319,16 @@ static void join_refusals(void **state)
 
 	assert_int_equal(try_join(o, job, 0, 0), 0);
 	assert_refused(o, try_join(o, job, 0, 0), -EEXIST, SAINA_A_WORKER_ID);
+	/* the same socket behind another link, by its next session; no other socket may do that */
+	r = join_req(job, 0, 0);
+	r.session++;
+	r.ifindex++;
+	r.udp_port = htons(40001);
+	assert_refused(o, worker_set(o, &r), -EEXIST, SAINA_A_WORKER_ID);
+	r.udp_port = join_req(job, 0, 0).udp_port;
+	assert_int_equal(worker_set(o, &r), 0);
+	assert_int_equal(job->worker[0].bind.ifindex, r.ifindex);
+	assert_int_equal(job->active, 1);
 	r = join_req(job, 1, 0);
 	r.ip = htonl(0x0a000001);
 	r.udp_port = htons(40000);

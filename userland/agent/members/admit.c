@@ -33,6 +33,13 @@ static void sanitize_name(const char *from, char *to)
 	to[i] = 0;
 }
 
+/* Is this the live worker itself, whose link was replaced (liveness.c)? */
+static bool is_same_socket(const struct saina_job *job, int w, const struct sender *from)
+{
+	return job->worker[w].bind.ip == from->addr.sin_addr.s_addr &&
+	       job->worker[w].bind.udp_port == from->addr.sin_port;
+}
+
 /* Return: number of the worker that a JOIN gets, or -1 after sending a refusal. */
 static int choose_worker(struct agent *a, const struct sender *from, const struct saina_hdr *h,
 			 uint64_t nonce, const struct saina_job *job)
@@ -59,7 +66,7 @@ static int choose_worker(struct agent *a, const struct sender *from, const struc
 			     job->workers - 1, h->worker);
 		return -1;
 	}
-	if (jobs_alive(job, h->worker)) {
+	if (jobs_alive(job, h->worker) && !is_same_socket(job, h->worker, from)) {
 		aux = jobs_worker(a, job, h->worker);
 		reply_refuse(
 			a, from, h, nonce, SAINA_REFUSE_TAKEN,
@@ -237,6 +244,15 @@ static void admit_worker(struct agent *a, const struct sender *from, const struc
 
 	if (!find_port(a, from, h, nonce, &place))
 		return;
+	/* while its port is on the bridge, nobody takes it over from elsewhere */
+	if (jobs_alive(job, w) && worker_port(a, job, w) &&
+	    (job->worker[w].bind.ifindex != place.ifindex ||
+	     memcmp(job->worker[w].bind.mac, place.mac, sizeof(place.mac)))) {
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_TAKEN,
+			     "worker %d of job %s is alive behind port %s: use another number", w,
+			     job->name, worker_port_name(a, job, w));
+		return;
+	}
 	req.ifindex = place.ifindex;
 	memcpy(req.mac, place.mac, sizeof(req.mac));
 	sanitize_name(join->name, req.name);

@@ -101,6 +101,9 @@ void liveness_check(struct agent *a, const struct saina_job *job, int w)
 		aux->last_heard = now;
 		return;
 	}
+	/* it may be behind another port: the data path does not accept it from there */
+	if (!port)
+		reply_join_again(a, job, w);
 	if (silent_ms <= job->dead_ms)
 		return;
 	snprintf(why, sizeof(why), "silent for %llu ms%s%s%s%s", (unsigned long long)silent_ms,

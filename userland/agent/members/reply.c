@@ -176,6 +176,25 @@ void reply_job_gone(struct agent *a, const struct saina_job *job, const char *wh
 	}
 }
 
+void reply_join_again(struct agent *a, const struct saina_job *job, int w)
+{
+	struct sockaddr_in to = worker_address(job, w);
+	struct {
+		struct saina_hdr hdr;
+		struct saina_refuse body;
+	} msg;
+
+	memset(&msg, 0, sizeof(msg));
+	fill_header(&msg.hdr, SAINA_MSG_REFUSE, job->id, w, job->worker[w].bind.session);
+	msg.body.reason = htole32(SAINA_REFUSE_SESSION);
+	snprintf(msg.body.text, sizeof(msg.body.text),
+		 "the port of worker %d of job %s has left bridge %s: join again", w, job->name,
+		 a->cfg.bridge);
+	/* mostly nobody is there: the port is away, and the bridge may be, too */
+	sendto(a->members->ctrl.source.fd, &msg, sizeof(msg), MSG_DONTWAIT | MSG_NOSIGNAL,
+	       (const struct sockaddr *)&to, sizeof(to));
+}
+
 void reply_welcome(struct agent *a, const struct sockaddr_in *to, const struct saina_job *job,
 		   int w)
 {

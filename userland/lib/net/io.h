@@ -72,6 +72,8 @@ struct saina_io {
 /* socket.c.  @interface may be NULL; 0 or -errno with the reason in @error */
 int saina_io_open(struct saina_io *io, const char *aggregator, const char *interface);
 int saina_io_group(struct saina_io *io, const struct saina_job *job);
+/* The interface may have been replaced: joins the group by the new one.  True: it was. */
+bool saina_io_relink(struct saina_io *io, const struct saina_job *job);
 /* Sends a message to the group that does not leave this host; false: it could not be sent. */
 bool saina_io_loop(struct saina_io *io, const struct saina_job *job);
 /* The last ICMP error about what was sent. */

@@ -292,6 +292,25 @@ int saina_io_group(struct saina_io *io, const struct saina_job *job)
 	return 0;
 }
 
+bool saina_io_relink(struct saina_io *io, const struct saina_job *job)
+{
+	struct ip_mreqn m = {.imr_multiaddr.s_addr = htonl(job->group)};
+	int old = io->ifindex, by = 0;
+	socklen_t len = sizeof(by);
+	uint32_t index;
+
+	if (find_interface(io, NULL) || io->ifindex == old)
+		return false;
+	m.imr_ifindex = io->ifindex;
+	index = htonl(io->ifindex);
+	/* If this fails, results still come as answers to questions, which is slower. */
+	setsockopt(io->mcast, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof(m));
+	if (!getsockopt(io->ucast, IPPROTO_IP, IP_UNICAST_IF, &by, &len) && by)
+		setsockopt(io->ucast, IPPROTO_IP, IP_UNICAST_IF, &index, sizeof(index));
+	saina_io_mtu(io);
+	return true;
+}
+
 /* With TTL 0 only the sockets and the firewall of this host see it. */
 bool saina_io_loop(struct saina_io *io, const struct saina_job *job)
 {

@@ -37,6 +37,9 @@ static void resume(struct saina *s, uint64_t now)
 	struct saina_session *j = &s->session;
 	struct saina_flow *f = &s->round.flow;
 
+	/* While the link was away, batches were refused. */
+	if (saina_io_relink(&s->io, &j->job))
+		s->io.segment = !j->batched || j->batches;
 	if (s->round.ps.on && !j->job.formed)
 		saina_ps_rejoin(&s->round);
 	else if (s->round.ps.on)
