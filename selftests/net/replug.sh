@@ -10,6 +10,7 @@
 # 2. The bridge is made again with another MAC address, which the workers' neighbour entries lack
 # 3. The link of a worker is replaced by one with another index and another MAC address
 # 4. Every round has had all workers
+# 5. saina doctor names ports that do not forward
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -30,7 +31,7 @@ link_replace() { # ovs|linux WORKER
 }
 
 replug() { # ovs|linux HOOK WAY [WORDS OF THE JOB]
-	local what="$1, $2, $3" i
+	local what="$1, $2, $3" i doctor
 	expected_log="bridge br0 is gone|cannot answer|relay: a result"
 	lab_up --workers 3 --bridge "$1" --hook "$2"
 	job again workers 3 elements 8192 payload 256 policy bsp heartbeat 100 dead 60000 "${@:4}"
@@ -62,6 +63,20 @@ replug() { # ovs|linux HOOK WAY [WORDS OF THE JOB]
 	equal "$what: all workers are alive" 3 "$(members again)"
 	equal "$what: every round has all workers" "0 0 0" "$(for i in 0 1 2; do incomplete_rounds $i; done | xargs)"
 	stop_workers
+
+	# 5. saina doctor names ports that do not forward
+	if [ "$1" = linux ]; then
+		in_switch bridge link set dev p0 state 0
+		in_switch bridge link set dev p2 isolated on
+		doctor=$(in_switch "$B/saina" doctor host bridge br0 2>&1)
+		matches "$what: doctor names a port in another spanning-tree state" "p0: spanning-tree state disabled" "$doctor"
+		matches "$what: doctor names an isolated port" "p2: isolated" "$doctor"
+		in_switch bridge link set dev p0 state 3
+	else
+		lab_vsctl set interface p0 ingress_policing_rate=5000
+		matches "$what: doctor names a policed port" "p0: Open vSwitch drops what comes in above 5000 kbit/s" \
+			"$(in_switch "$B/saina" doctor host bridge br0 ovsdb "/run/saina-lab/$LAB/db.sock" 2>&1)"
+	fi
 	verify_sums "$what" 60 0 1 2
 	lab_down
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "doctor_check.h"
+#include "net/tc.h"
 #include "net/ovsdb.h"
 
 #define ANSWER_MS 3000	/* time for OVSDB to answer */
@@ -139,13 +140,37 @@ static void check_port_mtu(const struct doc_state *s, const struct link *l)
 	}
 }
 
-static void check_port(const struct doc_state *s, const struct link *l)
+/* What keeps frames of workers from the bridge, or from each other.  Gradients are summed before. */
+static void check_port_forwarding(const struct link *l, long long policing)
+{
+	const char *stp = link_stp_text(l);
+
+	if (stp)
+		doc_report_of(DOC_FAIL, "port-stp", l->name,
+			      "bridge link set dev {} state 3; or wait until the spanning tree has settled (30 s)",
+			      "spanning-tree state %s: the bridge forwards nothing from this port, so its workers cannot join",
+			      stp);
+	if (l->isolated)
+		doc_report_of(DOC_WARN, "port-isolated", l->name, "bridge link set dev {} isolated off",
+			      "isolated: its workers reach the aggregator, but no worker behind another isolated port (rendezvous, Gloo)");
+	if (policing)
+		doc_report_of(DOC_WARN, "port-policed", l->name, "ovs-vsctl set interface {} ingress_policing_rate=0",
+			      "Open vSwitch drops what comes in above %lld kbit/s: heartbeats and other traffic of its workers can be lost",
+			      policing);
+	else if (tc_is_policed(l->ifindex))
+		doc_report_of(DOC_WARN, "port-policed", l->name,
+			      "tc filter show dev {} ingress shows the filter: remove it, or raise its rate",
+			      "policed by a tc filter: heartbeats and other traffic of its workers can be lost");
+}
+
+static void check_port(const struct doc_state *s, const struct link *l, long long policing)
 {
 	struct doc_driver d;
 
 	doc_read_driver(l, &d);
 	if (!(l->flags & IFF_UP))
 		doc_report_of(DOC_WARN, "port-up", l->name, "ip link set {} up", "down");
+	check_port_forwarding(l, policing);
 	check_port_hook(s, l, &d);
 	check_port_peer(s, l, &d);
 	check_port_mtu(s, l);
@@ -249,7 +274,7 @@ static void check_ovs_port(void *arg, const struct ovsdb_interface *i)
 		doc_report(DOC_FAIL, "port", doc_fix("ovs-vsctl set interface %s type=system", i->name),
 			   "%s: type afxdp takes the XDP hook for itself", i->name);
 	else if (l && (!i->type[0] || !strcmp(i->type, "system") || !strcmp(i->type, "tap")))
-		check_port(walk->s, l);
+		check_port(walk->s, l, i->policing);
 	else if (i->type[0] && strcmp(i->type, "system"))
 		doc_report(DOC_OK, "port", NULL, "%s: of type %s, not for workers", i->name, i->type);
 	else
@@ -317,7 +342,7 @@ static void check_linux_bridge(const struct doc_state *s, const struct links *li
 		       doc_fix("ip link set %s type bridge mcast_snooping 0", s->bridge));
 	for (int i = 0; i < links->n; i++) {
 		if (links->v[i].master == br->ifindex)
-			check_port(s, &links->v[i]);
+			check_port(s, &links->v[i], 0);
 	}
 	doc_report_group();
 }

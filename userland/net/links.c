@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <linux/ethtool.h>
+#include <linux/if_bridge.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
@@ -46,7 +47,7 @@ static struct link *link_add(struct links *l, int ifindex)
 	link = &l->v[l->n++];
 	memset(link, 0, sizeof(*link));
 	link->ifindex = ifindex;
-	link->snooping = -1;
+	link->stp = link->snooping = -1;
 	return link;
 }
 
@@ -58,11 +59,29 @@ static void link_del(struct links *l, int ifindex)
 		*link = l->v[--l->n];
 }
 
+/* What a bridge says about its port. */
+static void link_port_parse(struct link *link, const struct nlattr *port)
+{
+	const struct nlattr *a;
+
+	mnl_attr_for_each_nested(a, port) {
+		if (mnl_attr_get_type(a) == IFLA_BRPORT_STATE)
+			link->stp = mnl_attr_get_u8(a);
+		if (mnl_attr_get_type(a) == IFLA_BRPORT_ISOLATED)
+			link->isolated = mnl_attr_get_u8(a);
+	}
+}
+
 static void link_info_parse(struct link *link, const struct nlattr *info)
 {
 	const struct nlattr *a, *d;
+	bool port = false;
 
 	mnl_attr_for_each_nested(a, info) {
+		if (mnl_attr_get_type(a) == IFLA_INFO_SLAVE_KIND)
+			port = !strcmp(mnl_attr_get_str(a), "bridge");
+		if (mnl_attr_get_type(a) == IFLA_INFO_SLAVE_DATA && port)
+			link_port_parse(link, a);
 		if (mnl_attr_get_type(a) == IFLA_INFO_KIND)
 			snprintf(link->kind, sizeof(link->kind), "%.*s",
 				 (int)mnl_attr_get_payload_len(a),
@@ -111,6 +130,12 @@ static int link_message_parse(const struct nlmsghdr *nlh, void *arg)
 		return MNL_CB_OK;
 	/* The bridge sends DELLINK (AF_BRIDGE) when a port leaves it; an ordinary NEWLINK
 	 * with the new master follows. */
+	if (ifi->ifi_family == AF_BRIDGE && nlh->nlmsg_type == RTM_NEWLINK) {
+		link = link_find(l, ifi->ifi_index);
+		mnl_attr_for_each(attr, nlh, sizeof(*ifi))
+			if (link && mnl_attr_get_type(attr) == IFLA_PROTINFO)
+				link_port_parse(link, attr);
+	}
 	if (ifi->ifi_family != AF_UNSPEC)
 		return MNL_CB_OK;
 	if (nlh->nlmsg_type == RTM_DELLINK) {
@@ -122,6 +147,8 @@ static int link_message_parse(const struct nlmsghdr *nlh, void *arg)
 		return MNL_CB_ERROR;
 	link->flags = ifi->ifi_flags;
 	link->master = 0;
+	link->stp = -1;
+	link->isolated = false;
 	mnl_attr_for_each(attr, nlh, sizeof(*ifi)) {
 		switch (mnl_attr_get_type(attr)) {
 		case IFLA_IFNAME:
@@ -258,6 +285,18 @@ const struct link *links_by_name(const struct links *l, const char *name)
 		if (!strcmp(l->v[i].name, name))
 			return &l->v[i];
 	return NULL;
+}
+
+const char *link_stp_text(const struct link *l)
+{
+	static const char *const text[] = {
+		[BR_STATE_DISABLED] = "disabled",
+		[BR_STATE_LISTENING] = "listening",
+		[BR_STATE_LEARNING] = "learning",
+		[BR_STATE_BLOCKING] = "blocking",
+	};
+
+	return l->stp < 0 || l->stp > BR_STATE_BLOCKING ? NULL : text[l->stp];
 }
 
 void link_driver(const char *name, char *driver, size_t size)

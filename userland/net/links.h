@@ -17,6 +17,8 @@
  * @flags: IFF_*
  * @xdp: XDP_ATTACHED_*
  * @xdp_id: the program attached, 0: none
+ * @stp: ports of a Linux bridge: BR_STATE_*, -1: unknown
+ * @isolated: .. exchanges nothing with other isolated ports
  * @snooping: bridges: multicast snooping, -1: unknown
  * @kind: "bridge", "veth", ..; empty: none
  * @alias: IFLA_IFALIAS
@@ -28,6 +30,8 @@ struct link {
 	unsigned int flags;
 	unsigned char xdp;
 	unsigned int xdp_id;
+	int stp;
+	bool isolated;
 	int snooping;
 	char name[IFNAMSIZ];
 	char kind[16];
@@ -61,6 +65,9 @@ int links_parse(struct links *l, const void *buf, size_t len);
 
 const struct link *links_by_index(const struct links *l, int ifindex);
 const struct link *links_by_name(const struct links *l, const char *name);
+
+/* Name of the spanning-tree state that keeps a port of a Linux bridge from forwarding; NULL: none. */
+const char *link_stp_text(const struct link *l);
 
 /* Name of an interface's driver, or "unknown". */
 void link_driver(const char *name, char *driver, size_t size);

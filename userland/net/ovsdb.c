@@ -18,7 +18,7 @@ static const char monitored[] =
 	"{\"method\":\"monitor\",\"id\":1,\"params\":[\"Open_vSwitch\",null,{"
 	"\"Bridge\":{\"columns\":[\"name\",\"ports\",\"datapath_type\",\"mcast_snooping_enable\"]},"
 	"\"Port\":{\"columns\":[\"name\",\"interfaces\"]},"
-	"\"Interface\":{\"columns\":[\"name\",\"type\",\"error\"]}}]}";
+	"\"Interface\":{\"columns\":[\"name\",\"type\",\"error\",\"ingress_policing_rate\"]}}]}";
 
 static int ovsdb_send(struct ovsdb *o, const char *text)
 {
@@ -278,6 +278,7 @@ static void interface_row(const struct ovsdb *o, const json_t *row, void *arg)
 		.name = column_text(row, "name"),
 		.type = column_text(row, "type"),
 		.error = column_text(row, "error"),
+		.policing = json_integer_value(json_object_get(row, "ingress_policing_rate")),
 	};
 	const struct interface_walk *walk = arg;
 

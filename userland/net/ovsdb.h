@@ -32,6 +32,7 @@ struct ovsdb_bridge {
 struct ovsdb_interface {
 	const char *name;
 	const char *type;
+	long long policing;	/* ingress_policing_rate, kbit/s, 0: none */
 	const char *error;	/* why Open vSwitch could not open it */
 };
 

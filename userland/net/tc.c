@@ -107,6 +107,25 @@ int tc_filters(int ifindex, bool out)
 	return ret ? ret : n;
 }
 
+static int police_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	static const char kind[] = "police";
+	bool *found = arg;
+
+	/* each kind of filter nests its actions elsewhere; TCA_ACT_KIND has the zero byte, too */
+	*found |= memmem(nlh, nlh->nlmsg_len, kind, sizeof(kind)) != NULL;
+	return MNL_CB_OK;
+}
+
+bool tc_is_policed(int ifindex)
+{
+	struct request r;
+	bool found = false;
+
+	tc_request_init(&r, RTM_GETTFILTER, NLM_F_DUMP, ifindex, INGRESS);
+	return !request_send(&r, police_cb, &found) && found;
+}
+
 struct filter_query {
 	unsigned int prio;
 	uint32_t handle;	/* 0: any */

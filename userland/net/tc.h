@@ -18,6 +18,9 @@ int tc_ingress_kind(int ifindex, char *kind, size_t size);
  * egress. */
 int tc_filters(int ifindex, bool out);
 
+/* Has the interface an ingress filter with the action police? */
+bool tc_is_policed(int ifindex);
+
 /* Handle of the filter of kind bpf that runs first of those with this priority and @handle (0:
  * any); 0: none. */
 uint32_t tc_bpf_find(int ifindex, bool out, unsigned int prio, uint32_t handle);

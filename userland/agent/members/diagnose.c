@@ -39,6 +39,9 @@ bool worker_unheard(struct agent *a, const struct saina_job *job, int w, char *t
 			 port, a->cfg.bridge, job->dead_ms);
 	else if (p->mode == SAINA_PORT_MODE_NONE)
 		snprintf(text, size, "alive, but its port %s has no program: %.100s", port, p->text);
+	else if (p->stp)
+		snprintf(text, size, "alive, but its port %s is in spanning-tree state %s: `bridge link set dev %s state 3` on the bridge's host, or wait",
+			 port, p->stp, port);
 	else if (aux->refused)
 		snprintf(text, size, "alive, but its kernel has refused to send its gradients for %u s: %s",
 			 aux->refused_ms / 1000, strerror((int)aux->refused));

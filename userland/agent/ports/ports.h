@@ -18,6 +18,7 @@
  * @faults: delay or loss is injected
  * @delayed: delay is injected, or about to be
  * @running: its link is up
+ * @stp: spanning-tree state that keeps it from forwarding, NULL: none
  * @text: why it is not attached, or why at this hook
  */
 struct port {
@@ -31,6 +32,7 @@ struct port {
 	bool faults;
 	bool delayed;
 	bool running;
+	const char *stp;
 	char text[SAINA_TEXT_LEN];
 };
 

@@ -155,6 +155,7 @@ static struct port *port_add(struct agent *a, const struct link *link)
 static void port_want(struct agent *a, const struct link *link)
 {
 	bool running = link->flags & IFF_RUNNING;
+	const char *stp = link_stp_text(link);
 	struct port *p;
 
 	/* the bridge itself must pass all other traffic */
@@ -165,8 +166,10 @@ static void port_want(struct agent *a, const struct link *link)
 		p = port_add(a, link);
 	if (!p)
 		return;
-	if (running && !p->running)
+	/* who is behind it hears an announcement from now on */
+	if ((running && !p->running) || (!stp && p->stp))
 		announce_soon(a);
+	p->stp = stp;
 	p->running = running;
 	p->wanted = true;
 	snprintf(p->name, sizeof(p->name), "%s", link->name);
