@@ -87,7 +87,8 @@ equal "worker show has the same figures as the metrics" "true true" "$(saina -j 
 
 # 4. A histogram of lateness
 # bsp waits for both workers, so each round has a sample of each.
-job all workers 2 elements 20000 policy bsp
+# The job is larger than the tensor: nobody misses what nobody sends.
+job all workers 2 elements 200000 policy bsp
 start_as all0 0 0 all 1000000 --elements 20000 --think-us 4000
 start_as all1 1 1 all 1000000 --elements 20000 --think-us 60000
 check "lateness: the rounds of a straggler are samples" slowwait 30 sum_at_least 20 saina_worker_lateness_seconds_count \
@@ -118,6 +119,9 @@ same_lateness() {
 check "lateness: metrics, worker show and job show have the same mean" slowwait 30 same_lateness
 kill -CONT "${worker_pids[all0]}" "${worker_pids[all1]}"
 equal "no worker is by reference" 0 "$(value saina_worker_by_reference)"
+equal "lateness: the straggler, for which all wait, has missed nothing, the other worker neither" "0 0" \
+	"$(value saina_worker_late_total saina_job=all worker=0) $(value saina_worker_late_total saina_job=all worker=1)"
+equal "lateness: no worker of that job is slow" "alive alive" "$(saina_jq worker show all '[.[].state]|join(" ")')"
 check "lateness: gradients of the other workers are in time" sum_at_least 1000 saina_worker_in_time_total worker=0
 equal "a worker's name may have quotes" 1 "$(grep -cF 'name="quote\"back\\slash"' "$WORK/text")"
 

@@ -40,6 +40,8 @@ $(call test,net/swaps-tc,full,host,600,env SAINA_TEST_HOOK=tc selftests/net/swap
 $(call test,net/sfcd_down,full,host,600,selftests/net/sfcd_down.sh)
 # A controller that measures for a minute.
 $(call test,net/deadline,full,host,400,selftests/net/deadline.sh)
+# Twenty jobs at once, each with its slow worker.
+$(call test,net/stragglers,full,host,600,selftests/net/stragglers.sh)
 # It waits for time-outs.
 $(call test,net/hung,full,host,400,selftests/net/hung.sh)
 # The Python package, with numpy arrays and with torch tensors.

@@ -67,7 +67,8 @@ matches "top: an interval that cannot be is refused" "100 to 60000 milliseconds"
 # 3. bsp: all wait for the straggler
 stop_workers
 check "fastest-k: all sums are exact" wait_all 60
-job lockstep workers 3 elements 20000 payload 352 ring 64 policy bsp
+# Of a job that is larger than the tensor.
+job lockstep workers 3 elements 200000 payload 352 ring 64 policy bsp
 start 0 lockstep 1000000 --elements 20000 --think-us 4000
 start 1 lockstep 1000000 --elements 20000 --think-us 4000
 start 2 lockstep 1000000 --elements 20000 --think-us 100000
@@ -80,6 +81,7 @@ late_is_2() {
 check "BSP: job show names the straggler, and how late it is in each round" slowwait 60 late_is_2
 check "BSP: top says the same" top q '^    worker 2 is late in each round: [0-9]+\.[0-9] ms after the first' -- lockstep
 check "BSP: top has the lateness of each worker in ms" top q '^    2 \S+ +\S+ +[0-9.]+% +[0-9.]+% +([5-9][0-9]|[0-9]{3,})\.[0-9] ' -- lockstep
+check "BSP: top: nobody misses a sum" top q '^    0 \S+ +alive +0\.0%' '^    1 \S+ +alive +0\.0%' '^    2 \S+ +alive +0\.0%' -- lockstep
 check "top: s sorts by lateness: the straggler is first" top s/q 'by LATE ms' '^   ID NAME.*\n +2 ' -- lockstep
 check "top: ? says what keys and columns are" top '?/q' '^LATE ms +after the first' '^s +sort workers' -- lockstep
 

@@ -18,6 +18,8 @@ void bottleneck_add_worker(struct bottleneck *s, const struct saina_worker_attrs
 	if (worker->id >= SAINA_WORKERS_MAX)
 		return;
 	s->next[worker->id] = worker->round;
+	if (worker->state == SAINA_WORKER_STATE_SLOW)
+		s->slow |= 1ull << worker->id;
 	s->late_ms[worker->id] = saina_lateness_ms(worker->arrival_us, worker->arrivals, 0, 0);
 }
 
@@ -85,17 +87,17 @@ static double bottleneck_share(const struct bottleneck *s, int worker)
 	return s->total ? (double)s->completed[worker] / s->total : 0;
 }
 
-/* Formats "worker 3", "workers 1,4" or "2 of workers 1,4,5". */
-static void format_missing(const struct bottleneck *s, char *text, size_t size)
+/* Formats "worker 3", "workers 1,4" or, if only @some of them are meant, "2 of workers 1,4,5". */
+static void format_workers(__u64 mask, unsigned int some, char *text, size_t size)
 {
-	unsigned int n = __builtin_popcountll(s->missing);
+	unsigned int n = __builtin_popcountll(mask);
 	size_t len = 0;
 
-	if (s->more < n)
-		len = snprintf(text, size, "%u of ", s->more);
+	if (some < n)
+		len = snprintf(text, size, "%u of ", some);
 	len += snprintf(text + len, size - len, "worker%s ", n > 1 ? "s" : "");
 	for (int w = 0, i = 0; w < SAINA_WORKERS_MAX && len < size - 8; w++)
-		if (s->missing & 1ull << w)
+		if (mask & 1ull << w)
 			len += snprintf(text + len, size - len, "%s%d", i++ ? "," : "", w);
 }
 
@@ -129,15 +131,24 @@ static int find_late(const struct bottleneck *s)
 	return late >= 0 && most >= 2 * second ? late : -1;
 }
 
-bool bottleneck_text(const struct bottleneck *s, unsigned int workers, char *text, size_t size)
+bool bottleneck_text(const struct bottleneck *s, const struct saina_job_attrs *job, char *text, size_t size)
 {
 	int last = 0, one = s->missing ? __builtin_ctzll(s->missing) : -1, ahead;
+	unsigned int workers = __builtin_popcountll(job->active);
+	/* else sums are completed by the k-th, and those that come after it are the slow ones */
+	bool of_all = job->k >= workers;
 	char names[80];
 	size_t len;
 
 	for (int w = 1; w < SAINA_WORKERS_MAX; w++)
 		if (s->completed[w] > s->completed[last])
 			last = w;
+	/* who misses sums has no part in the lateness of the rounds that it misses */
+	if (s->oldest_us < WAIT_MIN_US && s->slow) {
+		format_workers(s->slow, SAINA_WORKERS_MAX, names, sizeof(names));
+		snprintf(text, size, "%s missed most sums of the last second", names);
+		return true;
+	}
 	if (s->oldest_us < WAIT_MIN_US && find_late(s) >= 0) {
 		last = find_late(s);
 		snprintf(text, size, "worker %d is late in each round: %.1f ms after the first, on average",
@@ -146,13 +157,13 @@ bool bottleneck_text(const struct bottleneck *s, unsigned int workers, char *tex
 	}
 	if (s->oldest_us < WAIT_MIN_US) {
 		/* if none is slower, each is the last in 1/workers of the sums */
-		if (s->total < SUMS_MIN || workers < 2 || bottleneck_share(s, last) * workers < 1.5)
+		if (!of_all || s->total < SUMS_MIN || workers < 2 || bottleneck_share(s, last) * workers < 1.5)
 			return false;
 		snprintf(text, size, "worker %d was last in %.0f %% of the sums", last,
 			 100 * bottleneck_share(s, last));
 		return true;
 	}
-	format_missing(s, names, sizeof(names));
+	format_workers(s->missing, s->more, names, sizeof(names));
 	len = snprintf(text, size, "waiting for %s for %.1f s", names, s->oldest_us / 1e6);
 	ahead = find_ahead(s);
 	if (len < size && ahead >= 0) {
@@ -161,7 +172,7 @@ bool bottleneck_text(const struct bottleneck *s, unsigned int workers, char *tex
 			 ahead, s->next[ahead]);
 		return true;
 	}
-	if (len < size && !(s->missing & (s->missing - 1)) && s->total >= SUMS_MIN)
+	if (len < size && of_all && !(s->missing & (s->missing - 1)) && s->total >= SUMS_MIN)
 		snprintf(text + len, size - len, "; it was last in %.0f %% of the sums",
 			 100 * bottleneck_share(s, one));
 	return true;

@@ -17,10 +17,11 @@
  * @wait_us: per worker, age of the oldest sum that it is missing in
  * @completed: per worker, sums that its gradient completed
  * @total: sum of @completed
+ * @slow: workers without which most sums are made (state slow)
  * @late_ms: per worker, how much later than the first of its round it is, on average
  */
 struct bottleneck {
-	__u64 oldest_us, missing;
+	__u64 oldest_us, missing, slow;
 	unsigned int more;
 	__u32 round, next[SAINA_WORKERS_MAX];
 	__u64 wait_us[SAINA_WORKERS_MAX], completed[SAINA_WORKERS_MAX], total;
@@ -33,7 +34,7 @@ void bottleneck_add_slot(struct bottleneck *s, const struct saina_slot_attrs *sl
 void bottleneck_add_stats(struct bottleneck *s, const struct saina_stats_attrs *stats);
 /* Reads all of it from @agent. Returns 0 or a negative errno; prints nothing. */
 int bottleneck_read(struct saina_ctl *agent, __u16 job, struct bottleneck *s);
-/* Formats the sentence; false if there is no bottleneck. */
-bool bottleneck_text(const struct bottleneck *s, unsigned int workers, char *text, size_t size);
+/* Formats the sentence of @job; false if there is no bottleneck. */
+bool bottleneck_text(const struct bottleneck *s, const struct saina_job_attrs *job, char *text, size_t size);
 
 #endif /* SAINA_BOTTLENECK_H */

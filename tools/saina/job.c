@@ -114,7 +114,7 @@ static void print_bottleneck(struct saina_ctl *agent, const struct saina_job_att
 	struct bottleneck b;
 
 	if (job->state != SAINA_JOB_RUNNING || bottleneck_read(agent, job->id, &b) ||
-	    !bottleneck_text(&b, __builtin_popcountll(job->active), text, sizeof(text)))
+	    !bottleneck_text(&b, job, text, sizeof(text)))
 		return;
 	out_str("slow", "    %s\n", text);
 }

@@ -139,7 +139,7 @@ static void draw_job(struct screen *s, const struct top_job *j)
 		  format_sparkline(s, &j->k_history, a->workers, two));
 	if (a->sfcd_observed)
 		draw_line(s, A_NORMAL, "    flips    %s", format_sparkline(s, &j->flips_history, 0, one));
-	if (bottleneck_text(&j->bottleneck, __builtin_popcountll(a->active), text, sizeof(text)))
+	if (bottleneck_text(&j->bottleneck, a, text, sizeof(text)))
 		draw_line(s, A_STANDOUT, "    %s", text);
 	if (SAINA_HAS(a, SAINA_A_JOB_TEXT))
 		draw_line(s, A_STANDOUT, "    %s", a->text);
@@ -155,7 +155,7 @@ static void draw_help(struct screen *s)
 	static const char *const lines[] = {
 		"q           quit", "p           pause", "s           sort workers by the next column: number, LATE ms, MISSED, GRADIENT/s",
 		"arrows      scroll, also by pages", "?           this, and back", "",
-		"MISSED      share of the worker's gradients that are in no sum", "LAST        share of the sums that the worker's gradient completed",
+		"MISSED      share of the sums that were made without the worker", "LAST        share of the sums that the worker's gradient completed",
 		"LATE ms     after the first worker of the round: mean since the last sample",
 		"WAIT        how long the oldest sum has waited for the worker",
 	};

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/lateness.h"
 #include "monotonic.h"
 #include "top_data.h"
 
@@ -85,23 +84,49 @@ static __u64 sum_drops(const __u64 *c)
 	return sum;
 }
 
+/* Counters of all workers, dead ones included: sums of the job. */
+static __u64 sum_workers(const struct top_job *j, int counter)
+{
+	__u64 sum = 0;
+
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
+		sum += j->worker[w].c[counter];
+	return sum;
+}
+
+/*
+ * Which share of the sums was made without the worker?  Its counters are compared with the sums of
+ * the sample before, which were complete when they were read.
+ */
+static double find_missed(const struct top_job *j, struct top_worker *w)
+{
+	__u64 sums = j->completed[0] - j->completed[1], missed;
+	__u64 sent = saina_in_time(w->c) + w->c[SAINA_C_LATE];
+
+	if (w->session != w->attrs.session) {
+		/* sums of rounds before its first one need no gradient of it */
+		w->joined_at = w->session ? sent : 0;
+		w->session = w->attrs.session;
+		memset(&w->sums, 0, sizeof(w->sums));
+	}
+	if (sent == w->joined_at || !j->known)
+		return 0;
+	missed = saina_missed_add(&w->sums, j->completed[0], sum_workers(j, SAINA_C_STORED), saina_in_time(w->c));
+	return !sums ? 0 : missed < sums ? (double)missed / sums : 1;
+}
+
 static void update_worker_rates(struct top_job *j, struct top_worker *w, int id, double dt, __u64 sums)
 {
 	__u64 in_time = w->c[SAINA_C_STORED] + w->c[SAINA_C_ADDED] - w->before[SAINA_C_STORED] -
 			w->before[SAINA_C_ADDED];
-	__u64 due = (__u64)(j->attrs.round - j->round_before) * j->attrs.segments;
 
 	w->wait = j->bottleneck.wait_us[id] / 1e6;
 	w->late_ms = saina_lateness_ms(w->attrs.arrival_us, w->attrs.arrivals, w->arrival_us, w->arrivals);
 	w->arrivals = w->attrs.arrivals;
 	w->arrival_us = w->attrs.arrival_us;
+	w->missed = find_missed(j, w);
 	if (w->known && j->known) {
 		w->rate = in_time / dt;
-		/*
-		 * gradients due and not in a sum were late or not sent; those of the open round may
-		 * still be in time
-		 */
-		w->missed = due > in_time + j->attrs.segments ? (double)(due - in_time) / due : 0;
 		w->last = sums ? (double)(w->c[SAINA_C_COMPLETED] - w->before[SAINA_C_COMPLETED]) / sums : 0;
 		w->resent = (w->c[SAINA_C_RESENT] - w->before[SAINA_C_RESENT]) / dt;
 		w->drops = (sum_drops(w->c) - sum_drops(w->before)) / dt;
@@ -140,6 +165,8 @@ static void update_job_rates(struct top_job *j, double dt)
 	}
 	j->known = true;
 	j->round_before = a->round;
+	j->completed[1] = j->completed[0];
+	j->completed[0] = sum_workers(j, SAINA_C_COMPLETED);
 }
 
 static void mark_absent(struct top *top)

@@ -4,6 +4,7 @@
 #define SAINA_TOP_DATA_H
 
 #include "bottleneck.h"
+#include "ctl/lateness.h"
 
 #define HISTORY 60 /* samples kept */
 
@@ -16,7 +17,9 @@ struct history {
 /**
  * struct top_worker - a worker, and its changes since the previous sample
  * @c, @before: counters now, and at the previous sample
- * @missed: share of its gradients that are not in their sum
+ * @missed: share of the job's sums that were made without it while it took part
+ * @session, @joined_at: its session, and its gradients when this was first seen
+ * @sums: what it is compared with
  * @rate: gradients in time per second
  * @last: share of the job's sums that its gradient completed
  * @wait: age of the oldest sum that waits for it, seconds
@@ -31,6 +34,8 @@ struct top_worker {
 	__u64 arrivals, arrival_us;	/* at the previous sample */
 	double recent;	/* sums that it completed, decaying with age */
 	bool known;	/* @before is valid */
+	__u64 session, joined_at;
+	struct saina_missed sums;
 	struct history misses;
 };
 
@@ -40,6 +45,7 @@ struct top_job {
 	struct bottleneck bottleneck;
 	struct top_worker *worker;	/* SAINA_WORKERS_MAX */
 	__u32 generation, round_before;
+	__u64 completed[2];	/* sums, at the last two samples */
 	double rounds, goodput, flips;
 	struct history rounds_history, k_history, flips_history;
 };

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "core/core.h"
+#include "ctl/lateness.h"
 #include "agent/agent.h"
 
 /**
@@ -65,9 +66,9 @@ struct worker_numerics {
  * @signs_read: @signs was read since @last_heard
  *
  * Stragglers, once a second:
- * @counted: @in_time and @late are valid
- * @in_time, @late: its counters at the last check
- * @late_total: late gradients, including those that it did not send any more
+ * @missed: sums without it, in this session
+ * @in_time: its gradients in time at the last check
+ * @late_total: sums without it, in all sessions
  *
  * Stale requests:
  * @stale_round: round that it asked for and that is gone
@@ -102,8 +103,8 @@ struct worker_aux {
 	uint64_t signs;
 	bool signs_read;
 
-	bool counted;
-	uint64_t in_time, late, late_total;
+	struct saina_missed missed;
+	uint64_t in_time, late_total;
 
 	uint32_t stale_round;
 	uint64_t stale_at;
@@ -126,7 +127,6 @@ struct job_aux {
 	bool shm_due;		/* its workers have changed since shm_update() */
 	uint64_t missing;	/* live workers that round missing_round waits for */
 	uint32_t missing_round;
-	uint32_t checked_generation, checked_round;	/* by the check for stragglers */
 	struct worker_aux worker[SAINA_WORKERS_MAX];
 };
 

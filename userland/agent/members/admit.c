@@ -265,6 +265,7 @@ static void admit_worker(struct agent *a, const struct sender *from, const struc
 				    .formed = formed,
 				    .ended_at = old.ended_at,
 				    .shm_session = old.shm_session,
+				    .late_total = old.late_total,
 				    .numerics = old.numerics };
 	ret = backend_worker_set(a, &req, &job, &err);
 	if (ret) {

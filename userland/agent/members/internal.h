@@ -60,12 +60,19 @@ void liveness_check(struct agent *a, const struct saina_job *job, int w);
 uint64_t liveness_signs(const struct saina_counters *c);
 
 /* straggler.c */
-/* Progress of a job since the last check. */
+/**
+ * struct progress - what the workers of a job are compared with
+ * @opened, @completed: sums that its workers have, of all its sessions
+ * @next_round: the next that opens
+ * @k: of the newest round; 0: unknown, and nobody is compared
+ */
 struct progress {
-	uint32_t rounds;
+	uint64_t opened, completed;
+	uint32_t next_round;
 	unsigned int k;
 };
 
+/* Before the workers' counters are read for straggler_check(). */
 struct progress straggler_progress(struct agent *a, const struct saina_job *job);
 /* Once a second, with the counters of a live worker. */
 void straggler_check(struct agent *a, const struct saina_job *job, int w, struct progress p,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Stragglers: counts late gradients, and marks workers slow. */
+/* Stragglers: counts sums that were made without a worker, and marks workers slow. */
 #include "agent/backend/backend.h"
 #include "agent/members/internal.h"
 
@@ -19,47 +19,43 @@ static void mark_slow(struct agent *a, const struct saina_job *job, int w, bool 
 
 struct progress straggler_progress(struct agent *a, const struct saina_job *job)
 {
-	struct job_aux *aux = a->jobs->aux[job->id];
 	struct progress p = { 0 };
+	struct saina_counters c;
 	struct saina_job_rt rt;
 
 	if (!jobs_rt(a, job, &rt))
 		return p;
-	/* each generation starts to count its rounds anew */
-	if (aux->checked_generation == rt.generation && rt.next_round >= aux->checked_round)
-		p.rounds = rt.next_round - aux->checked_round;
+	/* of dead workers, too */
+	for (int w = 0; w < job->workers; w++) {
+		if (saina_dp_counters(a->dp, job->id, w, &c))
+			return p;
+		p.opened += c.c[SAINA_C_STORED];
+		p.completed += c.c[SAINA_C_COMPLETED];
+	}
+	p.next_round = rt.next_round;
 	p.k = rt.k;
-	aux->checked_generation = rt.generation;
-	aux->checked_round = rt.next_round;
 	return p;
 }
 
 /*
- * Late gradients are those that arrived after their result, and those that were not sent
- * because the result arrived first.  If all workers are equally fast and a result takes k of n,
- * each worker is in time for k/n of its gradients.  A worker below half of that is slow.
+ * Late is what is not in a sum: gradients that arrived after it was complete, and those that were
+ * not sent because the result arrived first.  If all workers are equally fast and a result takes k
+ * of n, each worker is in time for k/n of the sums.  A worker below half of that is slow.
  */
 void straggler_check(struct agent *a, const struct saina_job *job, int w, struct progress p,
 		     const struct saina_counters *c)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
-	uint64_t due = (uint64_t)p.rounds * job->segments;
+	uint32_t first = aux->formed ? job->first_round : aux->first_round;
+	uint64_t in_time, late, total = saina_in_time(c->c);
 	unsigned int n = __builtin_popcountll(job->active);
-	uint64_t in_time, late, missed;
-	bool first = !aux->counted;
 
-	in_time = c->c[SAINA_C_STORED] + c->c[SAINA_C_ADDED] - aux->in_time;
-	late = c->c[SAINA_C_LATE] - aux->late;
-	aux->in_time += in_time;
-	aux->late += late;
-	aux->counted = true;
-	/* counters outlive a session: the first read is only the baseline */
-	if (first)
+	/* sums of rounds before its first one need no gradient of it */
+	if (!p.k || p.next_round <= first)
 		return;
-	/* gradients of the open round may still be in time */
-	missed = due > in_time + job->segments ? due - in_time - job->segments : 0;
-	if (missed > late)
-		late = missed;
+	in_time = aux->missed.samples ? total - aux->in_time : 0;
+	late = saina_missed_add(&aux->missed, p.completed, p.opened, total);
+	aux->in_time = total;
 	if (late) {
 		struct saina_event ev = {
 			.type = SAINA_EV_WORKER_LATE,

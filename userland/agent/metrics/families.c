@@ -346,7 +346,7 @@ static const struct family families[] = {
 	{ "saina_worker_rounds_behind", GAUGE, "rounds that a live worker is behind the next round, which waits for the worker if these are more than the policy's lead; left out if the policy has no lead", OF_WORKER, worker_behind, 0 },
 	{ "saina_worker_relayed", GAUGE, "1 if the worker's results take the slow path", OF_WORKER, worker_relayed, 0 },
 	{ "saina_worker_in_time_total", COUNTER, "gradients that are in a sum", OF_WORKER, worker_in_time, 0 },
-	{ "saina_worker_late_total", COUNTER, "gradients that came after their sum was completed, or were not sent any more for this reason; counted once a second", OF_WORKER, worker_missed, 0 },
+	{ "saina_worker_late_total", COUNTER, "sums that were completed without the worker: its gradient came later, or was not sent any more for this reason; counted once a second", OF_WORKER, worker_missed, 0 },
 	{ "saina_worker_lateness_seconds", HISTOGRAM, "delay of the worker's first segment after that of the first worker of the round; a sample for each round in which this segment came; begins again when the job forms again", OF_WORKER, worker_lateness, 0 },
 	{ "saina_worker_lateness_mean_seconds", GAUGE, "mean of saina_worker_lateness_seconds; saina job show, worker show and top show it in ms", OF_WORKER, worker_mean_late, 0 },
 	{ "saina_worker_late_answers_total", COUNTER, "gradients that came after their sum was completed, and were answered with the sum", OF_WORKER, worker_counter, SAINA_C_LATE },
