@@ -40,7 +40,7 @@ static const struct argp_option options[] = {
 	{ "straggle", OPT_STRAGGLE, "P", 0, "with this probability think longer, by U(0.5, 2) times --think-us (0)", 0 },
 	{ "cancel", OPT_CANCEL, 0, 0, "stop thinking when the round is decided", 0 },
 	{ "bsp-check", OPT_BSP, 0, 0, "every segment must have all of the job's workers", 0 },
-	{ "restarts", OPT_RESTARTS, 0, 0, "other workers may have been restarted: also accept sums that a fresh start of one explains", 0 },
+	{ "restarts", OPT_RESTARTS, 0, 0, "other workers may have been restarted: also accept sums that a fresh start of some explains; without it these are unverified", 0 },
 	{ "no-verify", OPT_NO_VERIFY, 0, 0, "do not check sums (for timing)", 0 },
 	{ "unverified", OPT_UNVERIFIED, "N", 0, "segments that may be unverifiable (0)", 0 },
 	{ "skip-stale", OPT_SKIP, 0, 0, "when the results of a round are gone, go on at the present round", 0 },

@@ -94,6 +94,8 @@ int main(int argc, char **argv)
 			 r.v.unknown > a.unverified ? EXIT_UNVERIFIED : 0;
 		if (a.bsp && r.short_mask)
 			fprintf(stderr, "saina-allreduce: a result does not contain all workers (--bsp-check)\n");
+		if (status == EXIT_UNVERIFIED && r.v.what[0])
+			fprintf(stderr, "saina-allreduce: not verified: %s\n", r.v.what);
 		report_summary(&r, status);
 	}
 	saina_close(r.s);

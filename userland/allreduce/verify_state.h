@@ -36,7 +36,7 @@ struct verify {
 	bool lost;		/* carry or owed is not known any more */
 	uint64_t right, wrong, unknown;
 	uint64_t bounded;	/* of right: sums that were rounded on the way, or depend on the order */
-	char what[200];		/* the first wrong sum */
+	char what[240];		/* the first wrong sum; if there is none, the first that is not on record */
 };
 
 /* Are sums of floats made on the way, which verify_float.c checks? */
