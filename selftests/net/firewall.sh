@@ -61,6 +61,26 @@ check_join_error "a port that nobody has: the worker says that it is closed" \
 matches "an address that nobody has: the worker says so" "no host answers at 10.190.0.200" \
 	"$(join_error 0 0 filtered --join-timeout-ms $((8000 * SLOW)) --aggregator 10.190.0.200)"
 
+# Sockets of another agent of this host, at another address; one is older than this agent's and one newer.
+in_switch ip link set lo up
+in_switch /usr/bin/python3 -c 'import socket, sys, time
+held = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(4)]
+for i, s in enumerate(held):
+    s.bind((f"127.0.0.{2 + i // 2}", 48864 + i % 2))
+print("held", flush=True)
+time.sleep(1000)' >"$WORK/held" &
+held=$!
+check "another agent has its sockets" slowwait 20 grep -q held "$WORK/held"
+doctor_knows_its_own() {
+	doctor host udp-port >"$WORK/ports"
+	cat "$WORK/ports"
+	[ "$(grep -c "^ok: 4886[45] is used by sainad " "$WORK/ports")" = "$(grep -c . "$WORK/ports")" ]
+}
+check "saina doctor beside another agent: the ports are used by its own" doctor_knows_its_own
+matches "saina doctor beside another agent: the address is that of its own" "^ok: workers use the aggregator address $AGG " "$(doctor host address)"
+kill $held
+wait $held 2>/dev/null
+
 # 2. The host's firewall keeps JOINs out
 fw_add sw INPUT -p udp --dport 48865 -j DROP
 check_join_error "the host's firewall drops joins: the worker asks for that" "does a firewall there drop it"

@@ -347,60 +347,94 @@ static void check_linux_bridge(const struct doc_state *s, const struct links *li
 	doc_report_group();
 }
 
-/* Finds the process that has the socket with @inode open, and formats its name and id. */
-static void find_socket_owner(unsigned long inode, char *name, size_t size)
+/* The process at the other end of @ctl; 0: none, or not visible here. */
+static pid_t agent_process(const struct saina_ctl *ctl)
 {
-	char want[64], path[600], to[64];
-	struct dirent *p, *f;
-	DIR *proc = opendir("/proc"), *fds;
+	struct ucred who = { 0 };
+	socklen_t len = sizeof(who);
 
-	snprintf(name, size, "another program");
-	snprintf(want, sizeof(want), "socket:[%lu]", inode);
-	while (proc && (p = readdir(proc))) {
-		if (atoi(p->d_name) <= 0)
-			continue;
-		snprintf(path, sizeof(path), "/proc/%s/fd", p->d_name);
-		fds = opendir(path);
-		while (fds && (f = readdir(fds))) {
-			char comm[32];
-			ssize_t n;
-
-			snprintf(path, sizeof(path), "/proc/%s/fd/%s", p->d_name, f->d_name);
-			n = readlink(path, to, sizeof(to) - 1);
-			if (n <= 0)
-				continue;
-			to[n] = 0;
-			if (strcmp(to, want))
-				continue;
-			snprintf(path, sizeof(path), "/proc/%s/comm", p->d_name);
-			if (doc_read_line(path, comm, sizeof(comm)))
-				snprintf(name, size, "%s (process %d)", comm, atoi(p->d_name));
-		}
-		if (fds)
-			closedir(fds);
-	}
-	if (proc)
-		closedir(proc);
+	if (!ctl || !strcmp(saina_ctl_peer(ctl), "kernel") ||
+	    getsockopt(saina_ctl_fd(ctl), SOL_SOCKET, SO_PEERCRED, &who, &len))
+		return 0;
+	return who.pid;
 }
 
-/* Finds the UDP socket at @port. Returns its inode, or 0, and sets *@address to its address. */
-static unsigned long find_udp_socket(unsigned int port, struct in_addr *address)
+/* Has process @pid the socket with @inode open?  -1: it cannot be seen. */
+static int has_socket(pid_t pid, unsigned long inode)
+{
+	char want[64], path[600], to[64];
+	struct dirent *f;
+	int has = 0;
+	ssize_t n;
+	DIR *fds;
+
+	snprintf(want, sizeof(want), "socket:[%lu]", inode);
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	fds = opendir(path);
+	if (!fds)
+		return -1;
+	while (!has && (f = readdir(fds))) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%s", pid, f->d_name);
+		n = readlink(path, to, sizeof(to) - 1);
+		to[n > 0 ? n : 0] = 0;
+		has = !strcmp(to, want);
+	}
+	closedir(fds);
+	return has;
+}
+
+/*
+ * Finds the UDP socket at @port that concerns the agent: its own, where other agents of this host have
+ * sockets at other addresses.  Whose they are is not visible to everybody: then one at an address of
+ * the bridge.  Returns its inode, or 0, and sets *@address to its address.
+ */
+static unsigned long find_udp_socket(const struct doc_state *s, unsigned int port, struct in_addr *address)
 {
 	FILE *f = fopen("/proc/self/net/udp", "re");
+	pid_t agent = agent_process(s->ctl);
 	unsigned long inode = 0, found = 0;
-	unsigned int local, at;
+	int rank, best = 0, own;
+	struct in_addr at;
+	unsigned int local;
 	char line[512];
 
 	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, " %*d: %x:%x %*x:%*x %*x %*x:%*x %*x:%*x %*x %*u %*u %lu", &at,
-			   &local, &inode) == 3 && local == port) {
-			found = inode;
-			address->s_addr = at;
-		}
+		if (sscanf(line, " %*d: %x:%x %*x:%*x %*x %*x:%*x %*x:%*x %*x %*u %*u %lu", &at.s_addr,
+			   &local, &inode) != 3 || local != port)
+			continue;
+		own = agent ? has_socket(agent, inode) : -1;
+		/* of another process, beside this agent; at the same address the kernel would have refused it */
+		if (!own)
+			continue;
+		rank = own > 0 ? 4 : link_has_address(s->bridge, at) ? 3 : !at.s_addr ? 2 : 1;
+		if (rank <= best)
+			continue;
+		best = rank;
+		found = inode;
+		*address = at;
 	}
 	if (f)
 		fclose(f);
 	return found;
+}
+
+/* Finds the process that has the socket with @inode open, and formats its name and id. */
+static void find_socket_owner(unsigned long inode, char *name, size_t size)
+{
+	char path[64], comm[32];
+	DIR *proc = opendir("/proc");
+	struct dirent *p;
+
+	snprintf(name, size, "another program");
+	while (proc && (p = readdir(proc))) {
+		if (atoi(p->d_name) <= 0 || has_socket(atoi(p->d_name), inode) <= 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/comm", atoi(p->d_name));
+		if (doc_read_line(path, comm, sizeof(comm)))
+			snprintf(name, size, "%s (process %d)", comm, atoi(p->d_name));
+	}
+	if (proc)
+		closedir(proc);
 }
 
 static void check_udp_ports(const struct doc_state *s)
@@ -411,7 +445,7 @@ static void check_udp_ports(const struct doc_state *s)
 	bool agent = s->ctl && strcmp(saina_ctl_peer(s->ctl), "kernel");
 
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
-		unsigned long found = find_udp_socket(ports[i], &address);
+		unsigned long found = find_udp_socket(s, ports[i], &address);
 
 		name[0] = 0;
 		if (found)
@@ -445,7 +479,7 @@ static void check_address(const struct doc_state *s, const struct link *br)
 		doc_report(DOC_FAIL, "address",
 			   doc_fix("ip addr add 10.190.0.1/24 dev %s (any free address)", s->bridge),
 			   "%s has no IPv4 address: workers cannot reach the aggregator", s->bridge);
-	else if (s->ctl && find_udp_socket(SAINA_PORT_CTRL, &used) && used.s_addr &&
+	else if (s->ctl && find_udp_socket(s, SAINA_PORT_CTRL, &used) && used.s_addr &&
 		 !link_has_address(br->name, used))
 		doc_report(DOC_FAIL, "address",
 			   doc_fix("ip addr add %s/24 dev %s, or start sainad again with another --address",
