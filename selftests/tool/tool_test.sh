@@ -434,4 +434,11 @@ equal "doctor, OVS: fails for a daemon without handler threads" FAIL "$(worst_st
 echo >"$WORK/fifo"
 wait "${worker_pids[vswitchd]}"
 unset 'worker_pids[vswitchd]'
+
+# The python3 of a virtual environment has none of the system's packages.
+mkdir "$WORK/venv"
+printf '#!/bin/sh\necho "not this python3"\n' >"$WORK/venv/python3"
+chmod +x "$WORK/venv/python3"
+matches "bench: the system's python3 runs it, not the first of PATH" "Gloo .python3-torch. and Open MPI" \
+	"$(PATH=$WORK/venv:$PATH "$B/saina" bench help 2>&1)"
 finished

@@ -49,9 +49,23 @@ static bool ask_agent(const struct tool *t, struct saina_limits_attrs *l, char *
 	return !ret && SAINA_HAS(l, SAINA_A_LIMITS_BRIDGE);
 }
 
+/*
+ * The peers are packages of the system, for its interpreter: the first python3 of PATH may be that of a
+ * virtual environment or of pyenv, which has none of them.
+ */
+static void run_python(char **argv)
+{
+	static const char *const places[] = { "/usr/bin/python3", "python3" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		argv[0] = (char *)places[i];
+		execvp(argv[0], argv);
+	}
+}
+
 int tool_bench(const struct tool *t, struct args *a)
 {
-	const char *argv[WORDS_MAX + 16] = { "python3" };
+	const char *argv[WORDS_MAX + 16] = { NULL };
 	char exe[PATH_MAX / 2], folder[PATH_MAX - 32], host[PATH_MAX], control[PATH_MAX] = "";
 	struct saina_limits_attrs l = { 0 };
 	ssize_t len = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
@@ -86,7 +100,7 @@ int tool_bench(const struct tool *t, struct args *a)
 	while (args_peek(a))
 		argv[n++] = args_next(a);
 	setenv("SAINA_BUILD", folder, 1);
-	execvp(argv[0], (char **)argv);
+	run_python((char **)argv);
 	fprintf(stderr, "saina: bench: python3: %s; apt install python3\n", strerror(errno));
 	return EXIT_FAILURE;
 }
