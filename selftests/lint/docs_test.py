@@ -4,7 +4,7 @@
 
 README.md has at most 100 lines of at most 100 columns.  Prose of all documents has lines
 of at most 100 columns; literal blocks, tables and what cannot be wrapped (synopses, terms
-of a list, links) may be wider.  Every document parses without a remark from docutils.
+of a list, links, titles) may be wider.  Every document parses without a remark from docutils.
 WORDS are private words of the project for which there are terms; none is in prose.  What
 looks like a file or folder of this tree exists, with or without its suffix, below any
 folder; so do the files in the table of datapath.rst section 12.  The table of metrics in
@@ -89,7 +89,10 @@ def prose(text, markdown):
 
 
 def wide(path, text):
-    return [f"{path}:{n}: {len(line)} columns" for n, line in prose(text, path.endswith(".md")) if len(line) > COLUMNS]
+    rules = [bool(re.fullmatch(r"=+|-+", line)) for line in text.split("\n")] + [False]
+    # A title, which has a rule above or below it, cannot be wrapped.
+    return [f"{path}:{n}: {len(line)} columns" for n, line in prose(text, path.endswith(".md"))
+            if len(line) > COLUMNS and not any(rules[max(n - 2, 0):n + 1])]
 
 
 def private(path, text):
@@ -155,6 +158,7 @@ def self_test():
     long = "word " * 25
     point(len(wide("x.rst", f"{long}\n\n::\n\n    {long}\n\n===  ===\n{long}\n===  ===\n\n{long}\n")) == 2,
           "docs: a wide line is found in prose, not in literal blocks and tables")
+    point(not wide("x.rst", f"{'=' * len(long)}\n{long}\n{'=' * len(long)}\n"), "docs: a title may be wide")
     point(len(wide("x.md", f"{long}\n\n    {long}\n\n| {long} |\n")) == 1,
           "docs: the same in Markdown")
     point(len(private("x.rst", "Results lie on the board.\nA whole train is lost.\nWorkers train; ``rung``.\n")) == 2,
