@@ -25,6 +25,8 @@ $(foreach t,jobcore_test joblife_test jobrestore_test policy_test schedule_test 
 $(call test,run_test,quick,unit,400,selftests/unit/run_test.sh)
 $(call test,vm_test,full,host,900,selftests/unit/vm_test.sh)
 $(call test,sainad_test,quick,unit,400,selftests/unit/sainad_test.sh)
+$(call test,sainad_state,quick,unit,400,selftests/unit/sainad_state_test.sh)
+$(call test,sainad_state,full,unit,600,selftests/unit/sainad_state_test.sh all)
 
 # What other parts put beside it.
 include $(filter-out %/unit.mk,$(wildcard selftests/unit/*.mk))

@@ -181,6 +181,11 @@ void doc_backend(struct doc_state *s)
 	if (agent.ctl) {
 		agent.backend = limits_of(agent.ctl, &l) ? 0 : l.plane;
 		snprintf(agent.where, sizeof(agent.where), "%s", saina_ctl_peer(agent.ctl));
+		if (saina_ctl_warning(agent.ctl)[0])
+			doc_report(DOC_FAIL, "state",
+				   "make room, or make that directory writable: sainad tries again every second",
+				   "what has changed at sainad at %s is %s", agent.where,
+				   saina_ctl_warning(agent.ctl));
 		adopt_bridge(s, &l, agent.where);
 	}
 	if (access(MODULE, F_OK))

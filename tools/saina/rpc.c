@@ -52,6 +52,9 @@ int rpc_call(struct saina_ctl *ctl, int cmd, bool dump,
 			fprintf(stderr, "saina: %s\n", saina_ctl_error(ctl));
 		return EXIT_FAILURE;
 	}
+	if (saina_ctl_op(cmd)->flags & SAINA_OP_ADMIN && saina_ctl_warning(ctl)[0])
+		fprintf(stderr, "saina: warning: the change is in force, but %s\n",
+			saina_ctl_warning(ctl));
 	return 0;
 }
 

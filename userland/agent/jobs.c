@@ -9,6 +9,7 @@
 
 #define TOUCH_NS      (2 * NSEC_PER_MSEC)
 #define TOUCH_ENTRIES 64
+#define RETRY_MS      1000
 
 static void *jobs_alloc(void *ctx, unsigned long size)
 {
@@ -112,10 +113,29 @@ static void core_event(void *ctx, const struct saina_event *core_ev)
 
 void jobs_commit(struct agent *a)
 {
+	char why[SAINA_TEXT_LEN] = "";
+	bool was;
+
 	if (!a->jobs->unsaved)
 		return;
+	was = a->jobs->unsaved_why[0];
+	if (a->jobs->ops->save(a, why, sizeof(why))) {
+		if (strcmp(why, a->jobs->unsaved_why))
+			log_error("state: %s; it is tried again every second", why);
+		snprintf(a->jobs->unsaved_why, sizeof(a->jobs->unsaved_why), "%s", why);
+		loop_timer_set(&a->jobs->retry, RETRY_MS, 0);
+		return;
+	}
 	a->jobs->unsaved = false;
-	a->jobs->ops->save(a);
+	a->jobs->unsaved_why[0] = 0;
+	if (was)
+		log_info("state: saved, with all changes");
+}
+
+static void retry_ready(struct source *s, uint32_t events)
+{
+	loop_timer_ack(s);
+	jobs_commit(s->arg);
 }
 
 bool jobs_rt(struct agent *a, const struct saina_job *job, struct saina_job_rt *rt)
@@ -160,8 +180,11 @@ int jobs_init(struct agent *a, const struct jobs_ops *ops)
 		a->jobs->core = NULL;
 		return ret;
 	}
-	a->jobs->touch = (struct source){ .ready = touch_ready, .arg = a };
+	a->jobs->touch = (struct source){ .fd = -1, .ready = touch_ready, .arg = a };
+	a->jobs->retry = (struct source){ .fd = -1, .ready = retry_ready, .arg = a };
 	ret = loop_timer_add(&a->loop, &a->jobs->touch);
+	if (!ret)
+		ret = loop_timer_add(&a->loop, &a->jobs->retry);
 	if (ret)
 		jobs_uninit(a);
 	return ret;
@@ -172,6 +195,7 @@ void jobs_uninit(struct agent *a)
 	int i;
 
 	loop_timer_del(&a->loop, &a->jobs->touch);
+	loop_timer_del(&a->loop, &a->jobs->retry);
 	saina_core_free(a->jobs->core);
 	a->jobs->core = NULL;
 	for (i = 0; i < SAINA_JOBS_MAX; i++) {

@@ -135,12 +135,13 @@ struct job_aux {
  * @changed: @cmd is the family's SAINA_CMD_*_NTF; @job NULL: the limits;
  *	@worker < 0: the job itself
  * @event: a complete event of the core or of the agent
- * @save: save the state: a reply is about to confirm a change
+ * @save: save the state: a reply is about to confirm a change.  Return: 0, or negative errno and
+ *	the sentence @why
  */
 struct jobs_ops {
 	void (*changed)(struct agent *a, int cmd, const struct saina_job *job, int worker);
 	void (*event)(struct agent *a, const struct saina_event *ev, const char *text);
-	void (*save)(struct agent *a);
+	int (*save)(struct agent *a, char *why, size_t size);
 };
 
 struct jobs {
@@ -150,6 +151,8 @@ struct jobs {
 	struct source touch;	/* a timer: maps of new jobs are read */
 	bool changed;		/* control_flush() has work */
 	bool unsaved;		/* the state file is out of date */
+	char unsaved_why[SAINA_TEXT_LEN]; /* "": it can be written, as far as is known */
+	struct source retry;	/* a timer: saves what could not be saved */
 };
 
 int jobs_init(struct agent *a, const struct jobs_ops *ops);
@@ -169,7 +172,7 @@ bool jobs_rt(struct agent *a, const struct saina_job *job, struct saina_job_rt *
 uint32_t jobs_next_round(struct agent *a, const struct saina_job *job);
 /* Sends an event of the agent.  The caller sets type, job, worker, a and b of @ev. */
 void jobs_event(struct agent *a, struct saina_event *ev, const char *text);
-/* Saves unsaved changes.  They survive a crash from here on. */
+/* Saves unsaved changes.  They survive a crash from here on, unless unsaved_why says why not. */
 void jobs_commit(struct agent *a);
 
 #endif /* AGENT_JOBS_H */

@@ -100,6 +100,13 @@ static void signal_ready(struct source *s, uint32_t events)
 	if (info.ssi_signo == SIGHUP && process_reloads(&a->cfg)) {
 		if (!reload_is_possible(a))
 			return;
+		a->jobs->unsaved = true; /* the file may have gone since it was written */
+		jobs_commit(a);
+		if (a->jobs->unsaved) {
+			log_error("SIGHUP: the old configuration stays in force: the jobs are %s",
+				  a->jobs->unsaved_why);
+			return;
+		}
 		log_info("SIGHUP: restarting with the new configuration; the data path keeps running");
 		a->cfg.keep = a->reload.due = true;
 		a->loop.stop = true;
@@ -182,6 +189,7 @@ static int serve(struct agent *a, int background)
 	if (background >= 0)
 		process_detach(background);
 	ret = loop_run(&a->loop, flush_changes, a);
+	jobs_commit(a);
 	if (!a->cfg.keep) {
 		members_dismiss(a);
 		backend_release_workers(a);
@@ -242,7 +250,8 @@ static int run(struct agent *a, int background)
 	ret = backend_add_configured(a);
 	if (ret)
 		goto err_control;
-	state_save(a);
+	a->jobs->unsaved = true;
+	jobs_commit(a);
 	ret = metrics_init(a);
 	if (ret)
 		goto err_control;

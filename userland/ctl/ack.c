@@ -63,6 +63,29 @@ static bool is_version_mismatch(const char *text)
 	return (end && !end[strlen(" is unknown")]) || !strcmp(text, "Unknown attribute type");
 }
 
+static void get_text(const struct nlattr *a, char *text, size_t size)
+{
+	size_t len = mnl_attr_get_payload_len(a);
+
+	if (len >= size)
+		len = size - 1;
+	memcpy(text, mnl_attr_get_payload(a), len);
+	text[len] = 0;
+	saina_ctl_sanitize(text);
+}
+
+/* Reads the sentence of an acknowledgement without an error: a warning. */
+static void warning_parse(struct saina_ctl *ctl, const char *tlv, const char *end)
+{
+	const struct nlattr *a = (const void *)tlv;
+	int left = (int)(end - tlv);
+
+	for (; left > 0 && mnl_attr_ok(a, left);
+	     left -= MNL_ALIGN(a->nla_len), a = mnl_attr_next(a))
+		if (mnl_attr_get_type(a) == NLMSGERR_ATTR_MSG)
+			get_text(a, ctl->warning, sizeof(ctl->warning));
+}
+
 /* Reads sentence and attribute of a refusal; @tlv: behind the fixed part. */
 static void ext_ack_parse(struct saina_ctl *ctl, const struct nlmsghdr *req, const char *tlv,
 			  const char *end, int err)
@@ -79,11 +102,7 @@ static void ext_ack_parse(struct saina_ctl *ctl, const struct nlmsghdr *req, con
 
 		switch (mnl_attr_get_type(a)) {
 		case NLMSGERR_ATTR_MSG:
-			if (len >= sizeof(text))
-				len = sizeof(text) - 1;
-			memcpy(text, mnl_attr_get_payload(a), len);
-			text[len] = 0;
-			saina_ctl_sanitize(text);
+			get_text(a, text, sizeof(text));
 			break;
 		case NLMSGERR_ATTR_OFFS:
 			if (len == 4)
@@ -132,8 +151,6 @@ int saina_ctl_ack_parse(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
 				      ctl->peer);
 	}
 	memcpy(&err, body, sizeof(err));
-	if (!err)
-		return 0;
 	if (err > 0 || err < -4095)
 		return saina_ctl_fail(ctl, -EBADMSG, "%s sent an invalid error number (%d)",
 				      ctl->peer, err);
@@ -147,6 +164,10 @@ int saina_ctl_ack_parse(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
 	}
 	if (!(nlh->nlmsg_flags & NLM_F_ACK_TLVS) || (size_t)(end - body) < fixed)
 		fixed = end - body;
+	if (!err) {
+		warning_parse(ctl, body + fixed, end);
+		return 0;
+	}
 	ext_ack_parse(ctl, req, body + fixed, end, err);
 	return err;
 }

@@ -37,6 +37,8 @@ int saina_ctl_call(struct saina_ctl *ctl, struct nlmsghdr *nlh,
 const char *saina_ctl_error(const struct saina_ctl *ctl);
 /* Name of the attribute the last refusal was about ("policy"), or NULL. */
 const char *saina_ctl_error_attr(const struct saina_ctl *ctl);
+/* What the last call, which has succeeded, warns of; "": nothing. */
+const char *saina_ctl_warning(const struct saina_ctl *ctl);
 int saina_ctl_subscribe(struct saina_ctl *ctl, unsigned int groups);
 /* Waits for the next notification and returns what @cb returns for it; -ETIMEDOUT; -EINTR: a
  * signal came; -ENOBUFS: notifications were lost, the next call goes on; or the negative

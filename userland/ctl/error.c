@@ -20,6 +20,11 @@ const char *saina_ctl_error(const struct saina_ctl *ctl)
 	return ctl->error[0] ? ctl->error : "no error";
 }
 
+const char *saina_ctl_warning(const struct saina_ctl *ctl)
+{
+	return ctl->warning;
+}
+
 const char *saina_ctl_error_attr(const struct saina_ctl *ctl)
 {
 	return ctl->attr;

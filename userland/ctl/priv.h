@@ -33,6 +33,7 @@ struct saina_ctl {
 	int timeout_ms;	/* of a call */
 	char peer[108];
 	char error[512];
+	char warning[256];	/* of the last call, which has succeeded */
 	const char *attr;	/* attribute of the last refusal, or NULL */
 	struct notification *first, **last;
 	unsigned int queued;

@@ -160,7 +160,7 @@ int saina_ctl_call(struct saina_ctl *ctl, struct nlmsghdr *req,
 	int n, ret, stop = 0;
 	bool dump_interrupted = false;
 
-	ctl->error[0] = 0;
+	ctl->error[0] = ctl->warning[0] = 0;
 	ctl->attr = NULL;
 	ret = ctl_send(ctl, req);
 	if (ret)

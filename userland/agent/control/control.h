@@ -61,7 +61,8 @@ void control_notify_port_changed(struct agent *a, const struct port *p);
 void control_flush(struct agent *a);
 
 /* state.c */
-void state_save(struct agent *a);
+/* Return: 0, or negative errno and the sentence @why. */
+int state_save(struct agent *a, char *why, size_t size);
 void state_remove(struct agent *a);
 
 /* restore.c */

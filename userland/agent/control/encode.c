@@ -41,6 +41,17 @@ static void put_job_rt(struct agent *a, const struct saina_job *job, struct sain
 	SAINA_PUT(o, SAINA_A_JOB_OPEN_SLOTS, open_slots, rt.open_slots);
 }
 
+/* Both, if there is room: a worker's trouble, and that the state is not saved. */
+static bool job_trouble(struct agent *a, const struct saina_job *job, char *why, size_t size)
+{
+	bool found = a->jobs->aux[job->id] && diagnose_job(a, job, why, size);
+	size_t n = found ? strlen(why) : 0;
+
+	if (a->jobs->unsaved_why[0])
+		snprintf(why + n, size - n, "%s%.150s", n ? "; " : "", a->jobs->unsaved_why);
+	return found || a->jobs->unsaved_why[0];
+}
+
 void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, bool tokens)
 {
 	const struct detached_job *detached = backend_detached(a, job->id);
@@ -55,7 +66,7 @@ void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, boo
 	}
 	if (detached)
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TEXT, text, detached->text);
-	if (a->jobs->aux[job->id] && diagnose_job(a, job, why, sizeof(why)))
+	if (job_trouble(a, job, why, sizeof(why)))
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TROUBLE, trouble, why);
 	saina_ctl_encode(m->nlh, &saina_job_class, &o);
 }

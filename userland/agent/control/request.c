@@ -464,6 +464,15 @@ static void put_extack(struct request *rq, struct nlmsghdr *nlh)
 		mnl_attr_put_u32(nlh, NLMSGERR_ATTR_MISS_TYPE, attr);
 }
 
+/* A warning, as of the kernel: no error, but a sentence. */
+static void put_warning(struct request *rq, struct nlmsghdr *nlh)
+{
+	if (!rq->a->jobs->unsaved_why[0])
+		return;
+	nlh->nlmsg_flags |= NLM_F_ACK_TLVS;
+	mnl_attr_put_strz(nlh, NLMSGERR_ATTR_MSG, rq->a->jobs->unsaved_why);
+}
+
 /* Sends the end of the reply: NLMSG_DONE, an acknowledgement, or an error. */
 static void finish_request(struct request *rq, int ret)
 {
@@ -493,6 +502,8 @@ static void finish_request(struct request *rq, int ret)
 	}
 	if (ret)
 		put_extack(rq, m.nlh);
+	else if (!rq->dump)
+		put_warning(rq, m.nlh);
 	client_send(rq->client, m.nlh);
 }
 

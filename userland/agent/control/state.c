@@ -2,8 +2,12 @@
 /*
  * The state that the next start takes over: limits, jobs with their tokens, workers with
  * their sessions.  The whole file is written on every change, before a reply confirms the
- * change, and renamed into place.  After a crash in between, the next start restores the
- * state before the change, also in the data path.
+ * change, synchronised and renamed into place.  After a crash in between, the next start restores
+ * the state before the change, also in the data path.
+ *
+ * Where it cannot be written (the disk is full, or read-only) the change stays in force: workers
+ * go on, and who sets a policy because of that trouble is not stopped by it.  But the reply, each
+ * job and saina doctor say that it is not saved, and why; and it is tried again every second.
  *
  * The file has netlink messages as on the control socket: the owner of the jobs
  * (STATE_CMD_BACKEND), LIMITS_SET, a PORT_SET for each port whose hook is not the configured one, a
@@ -30,7 +34,7 @@ static int write_msg(FILE *f, const struct nlmsghdr *nlh)
 
 	return fwrite(nlh, nlh->nlmsg_len, 1, f) == 1 && (!pad || fwrite(zero, pad, 1, f) == 1)
 		       ? 0
-		       : -EIO;
+		       : errno ? -errno : -EIO;
 }
 
 /* Generations are numbered by the backend and mean nothing to the other. */
@@ -134,34 +138,61 @@ static int write_all(FILE *f, struct agent *a)
 	return write_msg(f, m.nlh);
 }
 
-void state_save(struct agent *a)
+/* The rename is on the disk, too.  File systems that cannot do that need not. */
+static int sync_directory(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (fsync(fd) && errno != EINVAL)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/* Writes the state to the new file @tmp. */
+static int write_file(struct agent *a, const char *tmp)
+{
+	int fd, ret;
+	FILE *f;
+
+	fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	f = fdopen(fd, "w");
+	if (!f) {
+		ret = -errno;
+		close(fd);
+		return ret;
+	}
+	errno = 0;
+	ret = write_all(f, a);
+	if (!ret && (fflush(f) || (fsync(fd) && errno != EINVAL)))
+		ret = -errno;
+	if (fclose(f) && !ret)
+		ret = -errno;
+	return ret;
+}
+
+int state_save(struct agent *a, char *why, size_t size)
 {
 	char tmp[CONFIG_PATH_MAX + 16], path[CONFIG_PATH_MAX + 16];
-	FILE *f = NULL;
-	int fd, ret;
+	int ret;
 
 	runtime_path(&a->runtime, "state.new", tmp, sizeof(tmp));
 	runtime_path(&a->runtime, "state", path, sizeof(path));
-	fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		f = fdopen(fd, "w");
-	if (!f) {
-		ret = -errno;
-		if (fd >= 0)
-			close(fd);
-		goto err;
-	}
-	ret = write_all(f, a);
-	if (fclose(f) && !ret)
-		ret = -errno;
+	ret = write_file(a, tmp);
 	if (!ret && rename(tmp, path))
 		ret = -errno;
-	if (!ret)
-		return;
-	unlink(tmp);
-err:
-	log_error("state: cannot write %s: %s: the next start of sainad cannot take over what has changed",
-		  tmp, strerror(-ret));
+	if (ret)
+		unlink(tmp);
+	else
+		ret = sync_directory(a->cfg.runtime_dir);
+	if (ret)
+		snprintf(why, size, "not saved for the next start of sainad: cannot write %.64s: %s",
+			 path, strerror(-ret));
+	return ret;
 }
 
 void state_remove(struct agent *a)
