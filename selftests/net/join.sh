@@ -35,7 +35,7 @@ answered=$(in_worker 2 python3 - <<-'END'
 	import select, socket, time
 	length_of, got = {}, {}
 	# 18: a REFUSE, as another agent or an echo service would send it back
-	for type_, version in ((16, 4), (20, 4), (20, 2), (99, 4), (18, 4), (18, 2)):
+	for type_, version in ((16, 5), (20, 5), (20, 2), (99, 5), (18, 5), (18, 2)):
 	    for length in (1, 48, 72, 136, 168, 219, 220, 300):
 	        # of its own, so that an answer that is late is not taken for another's
 	        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -64,7 +64,7 @@ refusals=$(in_worker 2 python3 - <<-'END'
 	    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 	    s.connect(("10.190.0.1", 48865))
 	    s.settimeout(1)
-	    head = struct.pack("<BBBBH", 4, 16, 0, 0, 3).ljust(18, b"\0") + b"\xff"
+	    head = struct.pack("<BBBBH", 5, 16, 0, 0, 3).ljust(18, b"\0") + b"\xff"
 	    join = b"wrong".ljust(32, b"\0") + b"w2".ljust(32, b"\0") + struct.pack("<QQII", 4714, 0, first_round, 0)
 	    for attempt in range(20):
 	        s.send((head.ljust(48, b"\0") + join).ljust(220, b"\0"))

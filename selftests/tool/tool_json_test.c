@@ -222,8 +222,8 @@ static void test_monitor(void)
 		" limits-changed jobs 2 of 64 memory 24.6 MiB of 3.0 GiB memory-job 1.0 GiB at most, applied by the kernel\n",
 		NULL,
 	};
-	/* 15 events, 2 + 1 jobs, 2 + 1 workers, 2 ports, limits; in text ports take two lines */
-	const int objects = 15 + 3 + 3 + 2 + 1;
+	/* 16 events, 2 + 1 jobs, 2 + 1 workers, 2 ports, limits; in text ports take two lines */
+	const int objects = 16 + 3 + 3 + 2 + 1;
 	int rc, parsed = 0;
 	char *line, *save;
 
