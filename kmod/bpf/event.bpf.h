@@ -13,7 +13,8 @@
 extern int hook_event(HOOK_CTX *ctx, const struct saina_event *ev, __u32 ev__sz) __ksym;
 
 /* Events of one packet, until event_flush(). */
-#define EVENTS_PENDING_MAX	5	/* policy or k (opening); k (SFCD); degraded; types; round */
+/* policy or k (opening); k (SFCD); degraded; types; round */
+#define EVENTS_PENDING_MAX	5
 
 struct events_pending {
 	__u32 n;

@@ -162,12 +162,18 @@ static __always_inline __u32 slot_take_scale(struct saina_slot_meta *h, const st
 	return zeros ? 0 : by;
 }
 
+/* SAINA_F_TYPES: the contributors that sent integers; else 0.  Without a branch, as is_above(). */
+static __always_inline __u64 slot_integers(const struct saina_slot_meta *h)
+{
+	return h->sum_tag & -(__u64)(h->flags / SAINA_F_TYPES & 1);
+}
+
 /* A gradient that the slot cannot be summed with: one of both is a NaN, or of integers. */
 static __always_inline void slot_spoil(struct saina_slot_meta *h, const struct ctx_in *in)
 {
-	bool ints = h->exponent == SAINA_EXPONENT_INT;
+	bool ints = h->exponent == SAINA_EXPONENT_INT, more = in->exponent == SAINA_EXPONENT_INT;
 
-	if (ints != (in->exponent == SAINA_EXPONENT_INT)) {
+	if (ints != more) {
 		if (ints)
 			h->sum_tag = h->seen;
 		else
@@ -371,8 +377,9 @@ enum slot_added {
 static __always_inline bool slot_is_mixed(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
 	return h->exponent != in->exponent && exponent_is_scale(h->exponent) &&
-	       exponent_is_scale(in->exponent) && h->state == SAINA_SLOT_OPEN && slot_is_of(h, in) &&
-	       !in->pull && !(h->seen & in->bit) && !(h->csum & coded_part(h->parts, in->worker));
+	       exponent_is_scale(in->exponent) && h->state == SAINA_SLOT_OPEN &&
+	       slot_is_of(h, in) && !in->pull && !(h->seen & in->bit) &&
+	       !(h->csum & coded_part(h->parts, in->worker));
 }
 
 /*

@@ -306,8 +306,7 @@ __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT
 		break;
 #endif
 	case SLOT_DO_FINISH_NAN:
-		csum = SIZED(finish_nan)(e->sum, out->v,
-					 h->meta.flags & SAINA_F_TYPES ? h->meta.sum_tag : 0);
+		csum = SIZED(finish_nan)(e->sum, out->v, slot_integers(&h->meta));
 		break;
 	case SLOT_DO_FINISH:
 		csum = SIZED(finish)(h->sum, e->sum, out->v);
