@@ -41,7 +41,8 @@ equal "a job that forms: job show has nothing to say of slowness" null "$(saina_
 # 2. fastest-k: the straggler is late
 start 0 steady 1000000 --elements 20000 --think-us 4000
 start 1 steady 1000000 --elements 20000 --think-us 4000
-start 2 steady 1000000 --elements 20000 --think-us 100000 --cancel
+# It thinks so long that it never sends a gradient: its thinking is always cancelled.
+start 2 steady 1000000 --elements 20000 --think-us 1000000 --cancel
 check "rounds flow" slowwait 30 rounds_at_least steady 20
 
 check "top: job, rate, goodput, k and policy" top q \

@@ -101,15 +101,13 @@ static __u64 sum_workers(const struct top_job *j, int counter)
 static double find_missed(const struct top_job *j, struct top_worker *w)
 {
 	__u64 sums = j->completed[0] - j->completed[1], missed;
-	__u64 sent = saina_in_time(w->c) + w->c[SAINA_C_LATE];
 
 	if (w->session != w->attrs.session) {
-		/* sums of rounds before its first one need no gradient of it */
-		w->joined_at = w->session ? sent : 0;
+		/* sums that were opened before it joined need no gradient of it */
 		w->session = w->attrs.session;
 		memset(&w->sums, 0, sizeof(w->sums));
 	}
-	if (sent == w->joined_at || !j->known)
+	if (!j->known)
 		return 0;
 	missed = saina_missed_add(&w->sums, j->completed[0], sum_workers(j, SAINA_C_STORED), saina_in_time(w->c));
 	return !sums ? 0 : missed < sums ? (double)missed / sums : 1;

@@ -18,7 +18,7 @@ struct history {
  * struct top_worker - a worker, and its changes since the previous sample
  * @c, @before: counters now, and at the previous sample
  * @missed: share of the job's sums that were made without it while it took part
- * @session, @joined_at: its session, and its gradients when this was first seen
+ * @session: its session, by which another life of the worker is known
  * @sums: what it is compared with
  * @rate: gradients in time per second
  * @last: share of the job's sums that its gradient completed
@@ -34,7 +34,7 @@ struct top_worker {
 	__u64 arrivals, arrival_us;	/* at the previous sample */
 	double recent;	/* sums that it completed, decaying with age */
 	bool known;	/* @before is valid */
-	__u64 session, joined_at;
+	__u64 session;
 	struct saina_missed sums;
 	struct history misses;
 };
