@@ -255,9 +255,9 @@ def case_auto():
 
 class Bucket:
     """As DDP hands it to the hook."""
-    def __init__(self, index, of, numel):
-        self._index, self._of, self._parameters = index, of, [torch.nn.Parameter(torch.zeros(numel))]
-        self._buffer = torch.zeros(numel)
+    def __init__(self, index, of, parameter):
+        self._index, self._of, self._parameters = index, of, [parameter]
+        self._buffer = torch.zeros(parameter.numel())
 
     def index(self):
         return self._index
@@ -274,10 +274,12 @@ class Bucket:
 
 def case_order():
     """Buckets of the same sizes, in another order on rank 1."""
-    sizes = (7, 5000, 600) if RANK == 1 else (600, 5000, 7)
-    with hooked(net(), "bad") as (_, state):
+    model = torch.nn.Module()
+    model.of = torch.nn.ParameterList([torch.nn.Parameter(torch.zeros(n)) for n in (600, 5000, 7)])
+    order = list(model.of)[::-1] if RANK == 1 else list(model.of)
+    with hooked(model, "bad") as (_, state):
         fails("buckets in another order on rank 1", "this rank (1)" if RANK == 1 else "rank 1 is about to reduce other buckets",
-              lambda: [saina.torch.allreduce_hook(state, Bucket(i, 3, n)) for i, n in enumerate(sizes)])
+              lambda: [saina.torch.allreduce_hook(state, Bucket(i, 3, p)) for i, p in enumerate(order)])
         fails("a second worker of the same number", "(EBUSY)",
               lambda: saina.join(job=JOBS["bad"], worker=RANK, token="s3cret", join_timeout=10))
 
