@@ -5,9 +5,7 @@
  * seed is the same trace.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "lib/tap.h"
 #include "harness_events.h"
 #include "harness_packets.h"
@@ -21,18 +19,17 @@ static const char *const policies[] = {
 	[SAINA_POLICY_SSP] = "ssp", [SAINA_POLICY_ASP] = "asp", [SAINA_POLICY_GROUPED] = "grouped",
 };
 
-static struct {
-	struct ps_sim sim;
-	uint64_t counter[SAINA_C_N], steps, widest, changes, swaps, rounds, views,
-		 deaths, windows;
-} t;
+/* Numbers of trace_total: @VIEWS: sums that were compared with those that others of a group got. */
+enum { STEPS = TRACE_STEPS, CHANGES, SWAPS, ROUNDS, VIEWS, DEATHS, WINDOWS };
+
+static struct ps_sim sim;
 
 static bool check_state(bool deep)
 {
 	struct harness *r = &trace.harness;
 
 	return (harness_drain(r) && harness_check_global(r) &&
-		harness_check_job(r, t.sim.conf.job, deep)) || trace_fail("state", r->diff);
+		harness_check_job(r, sim.conf.job, deep)) || trace_fail("state", r->diff);
 }
 
 /* Appends messages of the same worker to the one in @f; returns the length of the frame. */
@@ -42,8 +39,8 @@ static unsigned int batch(const struct ps_message *first, uint8_t *f, unsigned i
 	struct ps_message m;
 	uint8_t one[FRAME_MAX];
 
-	while (len + size < HARNESS_SKB_MAX && ps_sim_more(&t.sim, first, &m)) {
-		n = ps_sim_frame(&t.sim, &m, one) - FRAME_HDR;
+	while (len + size < HARNESS_SKB_MAX && ps_sim_more(&sim, first, &m)) {
+		n = ps_sim_frame(&sim, &m, one) - FRAME_HDR;
 		if (n > size)
 			continue;
 		memcpy(f + len, one + FRAME_HDR, n);
@@ -57,14 +54,14 @@ static unsigned int batch(const struct ps_message *first, uint8_t *f, unsigned i
 
 static bool step(void)
 {
-	struct ps_sim *w = &t.sim;
+	struct ps_sim *w = &sim;
 	uint8_t f[FRAME_MAX];
 	struct ps_message m;
 	unsigned int len, ifindex, size = 0;
 	bool same;
 
 	if (rng_chance(&w->rng, w->swapping ? 8 : 4)) {
-		t.changes++;
+		trace.total->n[CHANGES]++;
 		return !ps_sim_job_change(w) || trace_fail("publish", trace.harness.diff);
 	}
 	if (!ps_sim_next(w, &m))
@@ -95,7 +92,7 @@ static bool step(void)
 static bool episode(uint64_t seed, uint64_t packets)
 {
 	static const unsigned int payload[] = { 64, 64, 64, 128, 256, 352, 1024, 2048 };
-	struct ps_sim *w = &t.sim;
+	struct ps_sim *w = &sim;
 	bool ok;
 
 	trace.seed = seed;
@@ -111,91 +108,58 @@ static bool episode(uint64_t seed, uint64_t packets)
 	ok = ok && check_state(true);
 	for (unsigned int i = 0; i < SAINA_WORKERS_MAX; i++)
 		for (int n = 0; n < SAINA_C_N; n++)
-			t.counter[n] += trace.harness.o.job[w->conf.job].wcount[i].c[n];
-	t.steps += w->steps;
-	t.swaps += w->swaps;
-	t.rounds += w->rounds;
-	t.views += w->views;
-	t.deaths += w->deaths;
-	t.windows += w->windows;
-	if (w->constant && w->conf.policy.window != SAINA_WINDOW_NONE && w->widest > t.widest)
-		t.widest = w->widest;
+			trace.total->counter[n] += trace.harness.o.job[w->conf.job].wcount[i].c[n];
+	trace.total->n[STEPS] += w->steps;
+	trace.total->n[SWAPS] += w->swaps;
+	trace.total->n[ROUNDS] += w->rounds;
+	trace.total->n[VIEWS] += w->views;
+	trace.total->n[DEATHS] += w->deaths;
+	trace.total->n[WINDOWS] += w->windows;
 	ps_sim_exit(w);
 	return ok;
 }
 
 /* Every counter of PS mode must have been hit: else the traces leave out what it counts. */
-static void coverage(void)
+static void coverage(const struct trace_total *sum)
 {
 	char missing[256] = "";
 
 	for (int n = SAINA_C_INCED; n <= SAINA_C_MODE; n++)
-		if (!t.counter[n] && n != SAINA_C_FORGED)
+		if (!sum->counter[n] && n != SAINA_C_FORGED)
 			strcat(strcat(missing, " "), saina_counter_info[n].name);
-	if (!t.counter[SAINA_C_RESENT])
+	if (!sum->counter[SAINA_C_RESENT])
 		strcat(missing, " resent");
-	if (!t.counter[SAINA_C_EXPONENT])
+	if (!sum->counter[SAINA_C_EXPONENT])
 		strcat(missing, " exponent");
 	tap_ok(!missing[0], "ps: every counter of PS mode was hit%s%s",
 	       missing[0] ? ", but not:" : "", missing);
 }
 
-/* Are more packets, or steps, to come after @done packets? */
-static bool goes_on(uint64_t done)
-{
-	return opt.steps ? t.steps < opt.steps : done < opt.packets;
-}
-
-/* Reports progress every 500 episodes: a run may take hours. */
-static void progress(uint64_t done, uint64_t seed)
-{
-	if (!opt.steps || seed % 500)
-		return;
-	tap_note("seed %llu: %llu steps, %llu packets", u(seed),
-		 u(t.steps), u(done));
-	fflush(stdout);
-}
-
 int main(int argc, char **argv)
 {
-	uint64_t seed, done = 0;
-	bool ok = true;
+	struct trace_total sum;
 
 	trace_parse(argc, argv,
 		    "Random traces of PS mode through the XDP or tc program and the oracle.  Policies: ssp, asp, grouped.",
 		    policies, sizeof(policies) / sizeof(policies[0]));
-	trace_open();
-	for (seed = opt.seed; ok && goes_on(done); seed++) {
-		uint64_t left = opt.steps ? opt.episode : opt.packets - done;
-
-		ok = episode(seed, left < opt.episode ? left : opt.episode);
-		done += trace.at;
-		progress(done, seed);
-	}
-	tap_ok(ok, "ps: program and oracle agree and no invariant of PS mode is broken: %llu packets, seeds %llu to %llu",
-	       u(done), u(opt.seed), u(seed - 1));
-	tap_note("%llu steps, %llu rounds, %llu changes of mode, %llu changes, largest lead in a window that never changed %llu",
-		 u(t.steps), u(t.rounds),
-		 u(t.swaps), u(t.changes),
-		 u(t.widest));
-	trace_check_requests(backend_requests());
-	if (ok && done >= 10 * opt.episode && done >= 50000) {
-		coverage();
-		if (!opt.kind || opt.kind == SAINA_POLICY_GROUPED)
-			tap_ok(t.views > done / 1000,
-			       "ps: workers of a group get the same sums for a step: %llu compared",
-			       u(t.views));
-		tap_ok(t.steps > done / (opt.steps ? 5 : 200), "ps: workers make steps: %llu",
-		       u(t.steps));
-		if (opt.steps)
-			tap_ok(t.deaths > t.steps / 1000 && t.windows > t.steps / 1000,
-			       "ps: workers die and the policy changes while steps are made: %llu deaths, %llu changes",
-			       u(t.deaths), u(t.windows));
-		else
-			tap_ok(t.swaps > done / 10000 && t.rounds > t.swaps,
-			       "ps: jobs change between steps and rounds: %llu changes, %llu rounds",
-			       u(t.swaps), u(t.rounds));
-	}
-	trace_close();
+	sum = trace_run(episode);
+	trace_check(&sum, "ps", "program and oracle agree and no invariant of PS mode is broken");
+	tap_note("%llu steps, %llu rounds, %llu changes of mode, %llu changes", u(sum.n[STEPS]), u(sum.n[ROUNDS]),
+		 u(sum.n[SWAPS]), u(sum.n[CHANGES]));
+	if (!sum.ok || sum.packets < 10 * opt.episode || sum.packets < 50000)
+		return tap_done();
+	coverage(&sum);
+	if (!opt.kind || opt.kind == SAINA_POLICY_GROUPED)
+		tap_ok(sum.n[VIEWS] > sum.packets / 1000,
+		       "ps: workers of a group get the same sums for a step: %llu compared", u(sum.n[VIEWS]));
+	tap_ok(sum.n[STEPS] > sum.packets / (opt.steps ? 5 : 200), "ps: workers make steps: %llu", u(sum.n[STEPS]));
+	if (opt.steps)
+		tap_ok(sum.n[DEATHS] > sum.n[STEPS] / 1000 && sum.n[WINDOWS] > sum.n[STEPS] / 1000,
+		       "ps: workers die and the policy changes while steps are made: %llu deaths, %llu changes",
+		       u(sum.n[DEATHS]), u(sum.n[WINDOWS]));
+	else
+		tap_ok(sum.n[SWAPS] > sum.packets / 10000 && sum.n[ROUNDS] > sum.n[SWAPS],
+		       "ps: jobs change between steps and rounds: %llu changes, %llu rounds",
+		       u(sum.n[SWAPS]), u(sum.n[ROUNDS]));
 	return tap_done();
 }

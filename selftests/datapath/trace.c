@@ -2,9 +2,14 @@
 #include <argp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "lib/tap.h"
 #include "trace.h"
+
+#define PROCESSES	3
+#define SHARED_FROM	500000	/* packets or steps: fewer are run by one process */
 
 struct trace trace;
 static const char *program;
@@ -79,20 +84,81 @@ void trace_parse(int argc, char **argv, const char *doc, const char *const *name
 		backend_choose();
 }
 
-void trace_open(void)
+/* The episodes of one process: of every @processes-th seed. */
+static void episodes(bool (*episode)(uint64_t seed, uint64_t packets), uint64_t seed, unsigned int processes)
 {
-	harness_open(&trace.harness);
+	uint64_t packets = (opt.packets + processes - 1) / processes;
+	uint64_t steps = (opt.steps + processes - 1) / processes;
+	struct trace_total *sum = trace.total;
+	struct harness *r = &trace.harness;
+
+	harness_open(r);
 	if (opt.tc)
-		harness_use_tc(&trace.harness);
+		harness_use_tc(r);
 	if (opt.module)
-		backend_open(&trace.harness);
+		backend_open(r);
+	sum->ok = true;
+	while (sum->ok && (steps ? sum->n[TRACE_STEPS] < steps : r->packets < packets)) {
+		uint64_t left = steps ? opt.episode : packets - r->packets;
+
+		sum->ok = episode(seed, left < opt.episode ? left : opt.episode);
+		seed += processes;
+	}
+	sum->packets = r->packets;
+	sum->no_linear = r->no_linear;
+	if (opt.module) {
+		sum->requests = *backend_requests();
+		backend_close(r);
+	}
+	harness_close(r);
 }
 
-void trace_close(void)
+static void add(struct trace_total *sum, const struct trace_total *one)
 {
-	if (opt.module)
-		backend_close(&trace.harness);
-	harness_close(&trace.harness);
+	sum->ok &= one->ok;
+	sum->no_linear |= one->no_linear;
+	sum->packets += one->packets;
+	if (one->requests.refused >= sum->requests.refused)
+		strcpy(sum->requests.last, one->requests.last);
+	sum->requests.made += one->requests.made;
+	sum->requests.refused += one->requests.refused;
+	for (int i = 0; i < SAINA_C_N; i++)
+		sum->counter[i] += one->counter[i];
+	for (int i = 0; i < TRACE_NUMBERS; i++)
+		sum->n[i] += one->n[i];
+}
+
+struct trace_total trace_run(bool (*episode)(uint64_t seed, uint64_t packets))
+{
+	unsigned int processes = (opt.steps ? opt.steps : opt.packets) < SHARED_FROM ? 1 : opt.module ? 2 : PROCESSES;
+	struct trace_total *shared, sum = { .ok = true };
+	int status;
+
+	shared = mmap(NULL, processes * sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		abort();
+	fflush(stdout);
+	for (unsigned int i = 0; i < processes; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			abort();
+		if (pid)
+			continue;
+		trace.total = &shared[i];
+		episodes(episode, opt.seed + i, processes);
+		fflush(stdout);
+		_exit(0);
+	}
+	while (wait(&status) > 0) {
+		if (WIFEXITED(status) && WEXITSTATUS(status) == TAP_SKIP_ALL)
+			exit(TAP_SKIP_ALL);
+		sum.ok &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	}
+	for (unsigned int i = 0; i < processes; i++)
+		add(&sum, &shared[i]);
+	munmap(shared, processes * sizeof(*shared));
+	return sum;
 }
 
 bool trace_fail(const char *where, const char *why)
@@ -112,10 +178,13 @@ bool trace_fail(const char *where, const char *why)
 	return false;
 }
 
-void trace_check_requests(const struct backend_requests *r)
+void trace_check(const struct trace_total *sum, const char *name, const char *what)
 {
+	const struct backend_requests *r = &sum->requests;
+
+	tap_ok(sum->ok, "%s: %s: %llu packets, seeds from %llu", name, what, u(sum->packets), u(opt.seed));
 	if (opt.module)
 		tap_ok(r->made > 10 * r->refused,
-		       "traces: saina.ko refuses less than a tenth of its netlink requests: %llu made, %llu refused%s%s",
-		       u(r->made), u(r->refused), r->refused ? ", the last one: " : "", r->last);
+		       "%s: saina.ko refuses less than a tenth of its netlink requests: %llu made, %llu refused%s%s",
+		       name, u(r->made), u(r->refused), r->refused ? ", the last one: " : "", r->last);
 }

@@ -14,10 +14,6 @@
  */
 #include <arpa/inet.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "lib/tap.h"
 #include "harness_events.h"
 #include "harness_jobs.h"
@@ -29,8 +25,6 @@
 #include "sim_jobs.h"
 #include "trace.h"
 
-#define PROCESSES	3
-
 struct trace_opts opt = { .seed = 1, .packets = 10000000, .check_every = 5000, .episode = 50000 };
 
 static const char *const kinds[] = {
@@ -40,23 +34,20 @@ static const char *const kinds[] = {
 	[SIM_FASTEST_TIMEOUT] = "fastest-timeout",	[SIM_SFCD_DOWN] = "sfcd-down",
 };
 
-/* Totals of one process, in memory that all processes share. */
-struct total {
-	bool ok;
-	uint64_t packets, jobs, results, contributions, swaps, stuck, decisions;
-	uint64_t mixed, nans;		/* results of several exponents, of NaN */
-	uint64_t mixed_pairs;		/* .. of several exponents, of int16 */
-	struct backend_requests requests;
-	uint64_t sized[6];		/* results of each payload size */
-	uint64_t kind[SIM_KINDS];	/* .. of each kind of policy */
-	uint64_t counter[SAINA_C_N];
-	bool no_linear;
+/*
+ * Numbers of trace_total: @MIXED, @NANS: results of several exponents, of NaN; @MIXED_PAIRS: of several
+ * exponents, of int16; @SIZED: results of each payload size; @KIND: of each kind of policy.
+ */
+enum {
+	JOBS, RESULTS, CONTRIBUTIONS, SWAPS, STUCK, DECISIONS, MIXED, NANS, MIXED_PAIRS,
+	SIZED, KIND = SIZED + 6, NUMBERS = KIND + SIM_KINDS
 };
+
+_Static_assert(NUMBERS <= TRACE_NUMBERS, "TRACE_NUMBERS");
 
 static struct {
 	struct sim sim;
 	struct malformed malformed;
-	struct total *total;
 } t;
 
 static const unsigned int sizes[6] = { 64, 128, 256, 352, 1024, 2048 };
@@ -224,7 +215,7 @@ static bool audit(void)
 			counted += c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED];
 			made += c.c[SAINA_C_COMPLETED];
 			for (int n = 0; n < SAINA_C_N; n++)
-				t.total->counter[n] += c.c[n];
+				trace.total->counter[n] += c.c[n];
 		}
 		for (unsigned int n = 0; n < j->conf.pool; n++)
 			if (oj->hot[n].meta.state == SAINA_SLOT_OPEN)
@@ -232,20 +223,20 @@ static bool audit(void)
 		/* each gradient counted is in one result or in one open slot */
 		if (counted != j->ledger.contributions + open || made != j->ledger.results)
 			return trace_fail("conservation", "gradients counted in are not those in results");
-		t.total->results += j->ledger.results;
+		trace.total->n[RESULTS] += j->ledger.results;
 		for (unsigned int n = 0; n < 6; n++)
 			if (sizes[n] == j->conf.payload)
-				t.total->sized[n] += j->ledger.results;
-		t.total->contributions += j->ledger.contributions;
-		t.total->mixed += j->ledger.mixed;
+				trace.total->n[SIZED + n] += j->ledger.results;
+		trace.total->n[CONTRIBUTIONS] += j->ledger.contributions;
+		trace.total->n[MIXED] += j->ledger.mixed;
 		if (j->conf.elem == SAINA_ELEM_INT16)
-			t.total->mixed_pairs += j->ledger.mixed;
-		t.total->nans += j->ledger.nans;
-		t.total->decisions += j->recompute.decisions;
-		t.total->swaps += rt.policy_swaps;
-		t.total->jobs++;
+			trace.total->n[MIXED_PAIRS] += j->ledger.mixed;
+		trace.total->n[NANS] += j->ledger.nans;
+		trace.total->n[DECISIONS] += j->recompute.decisions;
+		trace.total->n[SWAPS] += rt.policy_swaps;
+		trace.total->n[JOBS]++;
 	}
-	t.total->stuck += t.sim.stuck;
+	trace.total->n[STUCK] += t.sim.stuck;
 	for (unsigned int i = 0; ok && i < r->o.join_srcs; i++) {
 		const struct oracle_join_src *l = &r->o.join_src[i];
 		struct saina_place p;
@@ -316,9 +307,9 @@ static bool episode(uint64_t seed, uint64_t packets)
 	}
 	ok = ok && audit();
 	for (int n = 0; n < SAINA_C_N; n++)
-		t.total->counter[n] += trace.harness.o.gcount.c[n] - global[n];
+		trace.total->counter[n] += trace.harness.o.gcount.c[n] - global[n];
 	for (int n = 0; n < SIM_KINDS; n++)
-		t.total->kind[n] += w->results[n];
+		trace.total->n[KIND + n] += w->results[n];
 	if (lossy)
 		ok = injected_loss(&trace.harness, false) && ok;
 	sim_jobs_remove(w);
@@ -326,7 +317,7 @@ static bool episode(uint64_t seed, uint64_t packets)
 }
 
 /* Every counter must have been hit: else the traces leave out what it counts. */
-static void coverage(const struct total *sum)
+static void coverage(const struct trace_total *sum)
 {
 	char missing[512] = "";
 
@@ -359,137 +350,55 @@ static void coverage(const struct total *sum)
 	tap_ok(!missing[0], "traces: every counter was hit%s%s", missing[0] ? ", but not:" : "", missing);
 }
 
-/* Runs an episode of every @step-th seed from @seed on, until @packets have been run. */
-static void episodes(uint64_t seed, uint64_t step, uint64_t packets)
-{
-	struct total *sum = t.total;
-
-	trace_open();
-	for (sum->ok = true; sum->ok && trace.harness.packets < packets; seed += step) {
-		uint64_t left = packets - trace.harness.packets;
-
-		sum->ok = episode(seed, left < opt.episode ? left : opt.episode);
-	}
-	sum->packets = trace.harness.packets;
-	sum->no_linear = trace.harness.no_linear;
-	sum->requests = *backend_requests();
-	trace_close();
-}
-
-/*
- * Much of the time is waiting for RCU's grace periods while jobs come and go,
- * so some processes, each with a program of its own, share the seeds.
- */
-static struct total all_episodes(unsigned int processes)
-{
-	struct total *shared, sum = { .ok = true };
-	int status;
-
-	shared = mmap(NULL, processes * sizeof(*shared), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		abort();
-	fflush(stdout);
-	for (unsigned int i = 0; i < processes; i++) {
-		pid_t pid = fork();
-
-		if (pid < 0)
-			abort();
-		if (pid)
-			continue;
-		t.total = &shared[i];
-		episodes(opt.seed + i, processes, (opt.packets + processes - 1) / processes);
-		fflush(stdout);
-		_exit(0);
-	}
-	while (wait(&status) > 0) {
-		if (WIFEXITED(status) && WEXITSTATUS(status) == TAP_SKIP_ALL)
-			exit(TAP_SKIP_ALL);
-		sum.ok &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
-	}
-	for (unsigned int i = 0; i < processes; i++) {
-		const struct total *one = &shared[i];
-
-		sum.ok &= one->ok;
-		sum.packets += one->packets;
-		sum.jobs += one->jobs;
-		sum.results += one->results;
-		sum.contributions += one->contributions;
-		sum.mixed += one->mixed;
-		sum.mixed_pairs += one->mixed_pairs;
-		sum.nans += one->nans;
-		sum.swaps += one->swaps;
-		sum.stuck += one->stuck;
-		sum.decisions += one->decisions;
-		sum.no_linear |= one->no_linear;
-		if (one->requests.refused >= sum.requests.refused)
-			strcpy(sum.requests.last, one->requests.last);
-		sum.requests.made += one->requests.made;
-		sum.requests.refused += one->requests.refused;
-		for (int n = 0; n < 6; n++)
-			sum.sized[n] += one->sized[n];
-		for (int n = 0; n < SAINA_C_N; n++)
-			sum.counter[n] += one->counter[n];
-		for (int n = 0; n < SIM_KINDS; n++)
-			sum.kind[n] += one->kind[n];
-	}
-	return sum;
-}
-
 /* Every kind of policy must have results; the one of --policy more than a quarter of all. */
-static void policies(const struct total *sum)
+static void policies(const struct trace_total *sum)
 {
 	char said[512] = "";
 	bool ok = true;
 
 	for (int n = SAINA_POLICY_BSP; n < SIM_KINDS; n++) {
-		uint64_t least = opt.kind ? sum->results / 1000 : sum->results / 100;
+		uint64_t least = opt.kind ? sum->n[RESULTS] / 1000 : sum->n[RESULTS] / 100;
 
-		ok &= sum->kind[n] > (n == (int)opt.kind ? sum->results / 4 : least);
+		ok &= sum->n[KIND + n] > (n == (int)opt.kind ? sum->n[RESULTS] / 4 : least);
 		snprintf(said + strlen(said), sizeof(said) - strlen(said), " %s %llu", kinds[n],
-			 u(sum->kind[n]));
+			 u(sum->n[KIND + n]));
 	}
 	tap_ok(ok, "traces: every kind of policy has results:%s", said);
 }
 
 int main(int argc, char **argv)
 {
-	unsigned int processes;
-	struct total sum;
+	struct trace_total sum;
 	bool all = true;
 
 	trace_parse(argc, argv,
 		    "Random traces through the XDP or tc program and the oracle, compared bit for bit.  Policies: "
 		    "bsp, fastest, fastest-timeout, sfcd, sfcd-down, timeout, external, coded.", kinds, SIM_KINDS);
-	processes = opt.packets < 500000 ? 1 : opt.module ? 2 : PROCESSES;
-	sum = all_episodes(processes);
-
-	tap_ok(sum.ok, "traces: program and oracle agree: %llu packets, seeds %llu to %llu", u(sum.packets),
-	       u(opt.seed), u(opt.seed + (sum.packets + opt.episode - 1) / opt.episode - 1));
+	sum = trace_run(episode);
+	trace_check(&sum, "traces", "program and oracle agree");
 	tap_note("%llu jobs, %llu results of %llu gradients, %llu policies adopted, %llu jobs restarted%s",
-		 u(sum.jobs), u(sum.results), u(sum.contributions), u(sum.swaps), u(sum.stuck),
+		 u(sum.n[JOBS]), u(sum.n[RESULTS]), u(sum.n[CONTRIBUTIONS]), u(sum.n[SWAPS]), u(sum.n[STUCK]),
 		 sum.no_linear ? "; this kernel does not cut frames at will" : "");
-	trace_check_requests(&sum.requests);
 	if (sum.ok && opt.packets >= 50 * opt.episode)
 		policies(&sum);
 	if (sum.ok && opt.packets >= 2500000) {
 		coverage(&sum);
 		for (int i = 0; i < (opt.tc ? 4 : 6); i++)
-			all &= sum.sized[i] > 1000;
+			all &= sum.n[SIZED + i] > 1000;
 		tap_ok(all, "traces: every payload size that TEST_RUN takes has results: %llu %llu %llu %llu %llu %llu",
-		       u(sum.sized[0]), u(sum.sized[1]), u(sum.sized[2]), u(sum.sized[3]),
-		       u(sum.sized[4]), u(sum.sized[5]));
+		       u(sum.n[SIZED]), u(sum.n[SIZED + 1]), u(sum.n[SIZED + 2]), u(sum.n[SIZED + 3]),
+		       u(sum.n[SIZED + 4]), u(sum.n[SIZED + 5]));
 		/* half of a coded job's results may have one contributor */
-		tap_ok(sum.mixed > (sum.results - sum.kind[SAINA_POLICY_CODED] / 2) / 10 &&
-		       sum.nans > sum.results / 100,
+		tap_ok(sum.n[MIXED] > (sum.n[RESULTS] - sum.n[KIND + SAINA_POLICY_CODED] / 2) / 10 &&
+		       sum.n[NANS] > sum.n[RESULTS] / 100,
 		       "traces: some results are of several exponents, some are NaN: %llu, %llu",
-		       u(sum.mixed), u(sum.nans));
-		tap_ok(opt.module || sum.mixed_pairs > sum.results / 100,
-		       "traces: some results of int16 are of several exponents: %llu", u(sum.mixed_pairs));
-		tap_ok(sum.results > opt.packets / 1000 && sum.swaps > opt.packets / 20000 &&
-		       sum.decisions > opt.packets / 2000,
+		       u(sum.n[MIXED]), u(sum.n[NANS]));
+		tap_ok(opt.module || sum.n[MIXED_PAIRS] > sum.n[RESULTS] / 100,
+		       "traces: some results of int16 are of several exponents: %llu", u(sum.n[MIXED_PAIRS]));
+		tap_ok(sum.n[RESULTS] > opt.packets / 1000 && sum.n[SWAPS] > opt.packets / 20000 &&
+		       sum.n[DECISIONS] > opt.packets / 2000,
 		       "traces: rounds complete, policies are adopted, SFCD decides: %llu results, %llu policies, %llu decisions",
-		       u(sum.results), u(sum.swaps), u(sum.decisions));
+		       u(sum.n[RESULTS]), u(sum.n[SWAPS]), u(sum.n[DECISIONS]));
 	}
 	return tap_done();
 }
