@@ -62,5 +62,3 @@ $(B)/selftests/size_check_test: $(SIZE_CHECK_TEST_OBJS) $(ORACLE_OBJS) $(B)/libs
 
 check-programs: $(B)/selftests/size_check_test
 $(call test,size_check_test,quick,unit,400,$(B)/selftests/size_check_test)
-# Against the description of its binary interface.
-$(call test,abi,full,unit,600,selftests/unit/abi_test.sh)

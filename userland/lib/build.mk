@@ -27,12 +27,6 @@ $(B)/libsaina.so: $(B)/$(LIBSAINA_SO)
 
 ALL += $(B)/libsaina.a $(B)/libsaina.so
 
-# Records the library's binary interface after an intended change; selftests/unit/abi_test.sh
-# compares the library with it.
-abi: $(B)/$(LIBSAINA_SO)
-	selftests/unit/abi_test.sh --describe $< >userland/lib/libsaina.abi
-.PHONY: abi
-
 install: install-lib
 install-lib: $(B)/libsaina.a $(B)/libsaina.so
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
