@@ -59,20 +59,21 @@ check "run: shards have each test once" [ "$(sort "$tmp/seen" | xargs)" = "good 
 run 2 "a shard that does not exist is refused" -s 4/3
 run 2 "a pattern that matches nothing is refused" no-such-test
 run 2 "an unknown lane is refused" -L 5.10
-run 2 "less than one lane at once is refused" -j 0
+run 2 "less than one test at once is refused" -j 0
 : >"$tmp/tests.list"
 
-# Two lanes: each of these tests ends when the other has begun.
-meets() { # NAME OTHER
-	plant "$1" quick 60 "touch $tmp/$1.begun" "until [ -e $tmp/$2.begun ]; do sleep 0.05; done" 'echo ok 1; echo 1..1'
+# Each of these tests ends when all have begun.
+meets() { # NAME
+	plant "$1" quick 60 "touch $tmp/$1.begun" "until [ \"\$(echo $tmp/*.begun | wc -w)\" = 3 ]; do sleep 0.05; done" 'echo ok 1; echo 1..1'
 }
-meets one two
+meets one
+meets two
 lane=unit
-meets two one
+meets three
 lane=host
-run 0 "tests of the lanes host and unit run side by side"
-last_line "2 passed, 0 failed, 0 skipped" "tests of the lanes host and unit run side by side"
-run 0 "with one lane at a time" -j 1
+run 0 "two tests of the lane host and one of unit run side by side"
+last_line "3 passed, 0 failed, 0 skipped" "two tests of the lane host and one of unit run side by side"
+run 0 "with one test at a time" -j 1
 run 0 "a lane that is named" -L unit
 last_line "1 passed, 0 failed, 0 skipped" "in a lane that is named its tests run, and no other"
 plant wood quick 10 'echo ok 1; echo 1..1'
