@@ -17,6 +17,9 @@
 #
 # Whether each edit applies, and no more (selftests/lint/mutants.sh): -n, before -k.
 #
+# Which tests see what trace_test does not: -t prints, in the place of a verdict, the first two
+# tests that kill a mutant, or trace_test alone.
+#
 # Each mutant is one line: its name, the file, and the edit, which replaces a string that must
 # be in the file exactly once.  Prints at the end which mutants survived and which are stale,
 # because their edit does not apply; exit 1 if there is any, 2 if no name has PATTERN.
@@ -24,10 +27,11 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=${B:-${SAINA_BUILD:-build}}
-variant=map only_edits="" floats="" at_once=$(nproc)
-while getopts nkKj: option; do
+variant=map only_edits="" floats="" table="" at_once=$(nproc)
+while getopts ntkKj: option; do
 	case $option in
 	n) only_edits=1 ;;
+	t) table=1 ;;
 	k) variant=kmod floats=1 at_once=1 ;;
 	K) variant=kmod at_once=1 ;;
 	j) at_once=$OPTARG ;;
@@ -41,45 +45,50 @@ work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
-# kmod_tests [t]: the same with the jobs in saina.ko; t: by the tc hook.
+# Each test ends with the first point that fails.
+export SAINA_TEST_STOP=1
+
+# kmod_tests [t]: the tests with the jobs in saina.ko; t: by the tc hook.
 kmod_tests() {
-	local t hook=${1:+--tc} objects=("$work/saina_xdp.bpf.o" "$B/selftests/kfunc_test.bpf.o")
-	if [ -n "$floats" ]; then
-		"$B/selftests/xdp_trace_test" ${1:+-t} -n 500 "${objects[@]}" || { echo "# by xdp_trace_test"; return 1; }
-		[ -n "$1" ] || "$B/selftests/xdp_float_test" "${objects[@]}" || return 1
-		return 0
+	local hook=${1:+ --tc} objects="$work/saina_xdp.bpf.o $B/selftests/kfunc_test.bpf.o"
+	if [ -z "$floats" ]; then
+		printf '%s\n' "trace_test --module --packets 20000 --episode 2000$hook" "ps_test --module --packets 20000 --episode 2000$hook"
+		return
 	fi
-	for t in trace_test ps_test; do
-		# shellcheck disable=SC2086
-		SAINA_BPF_OBJECT=${objects[0]} "$B/selftests/$t" --module --packets 20000 --episode 2000 $hook ||
-			{ echo "# by $t"; return 1; }
-	done
+	echo "xdp_trace_test${1:+ -t} -n 500 $objects"
+	[ -n "$1" ] || echo "xdp_float_test $objects"
 }
 
-# tests HOOK: TAP of the first program that fails with $work/saina_HOOK.bpf.o; 0 if none does.
-tests() {
-	# The first of them kills most mutants, and soon.
-	local t list=('trace_test --packets 300000' 'ps_test --packets 60000' defects_test groups_test 'numbers_test --rounds 200' hostile_test sfcd_parity_test
-		'trace_test --packets 600000 --policy timeout' race_test race_ps_test race_shm_test shm_ring_test)
+# tests_of HOOK: the tests of a program, a line each.  The first of them kills most mutants, and soon.
+tests_of() {
+	case $variant:$1 in
+	*:window) echo race_window_test ;;
+	kmod:tc) kmod_tests t ;;
+	kmod:*) kmod_tests ;;
+	*:tc) printf '%s\n' 'trace_test --tc --packets 300000' tc_test 'numbers_test --tc --rounds 200' 'hostile_test --tc' \
+		'ps_test --tc --packets 60000' meta_test ;;
+	*) printf '%s\n' 'trace_test --packets 300000' 'ps_test --packets 60000' 'numbers_test --rounds 200' hostile_test race_test \
+		race_ps_test race_shm_test shm_ring_test groups_test sfcd_parity_test defects_test 'trace_test --packets 600000 --policy timeout' ;;
+	esac
+}
+
+# killers HOOK: the names of tests that fail with $work/saina_HOOK.bpf.o: the first, with -t two.
+killers() {
+	local t object=$work/saina_xdp.bpf.o found=""
 	if [ "$1" = tc ]; then
 		# The XDP program beside it is the unchanged one.
-		cp "$B/saina_xdp$([ $variant = map ] || echo _kmod).bpf.o" "$work/saina_xdp.bpf.o" || return 1
+		cp "$B/saina_xdp$([ $variant = map ] || echo _kmod).bpf.o" "$object" || return 1
+	elif [ "$1" = window ]; then
+		object=$work/saina_window.bpf.o
 	fi
-	if [ "$1" = window ]; then
-		SAINA_BPF_OBJECT=$work/saina_window.bpf.o "$B/selftests/race_window_test"
-		return
-	fi
-	if [ $variant = kmod ]; then
-		kmod_tests "$([ "$1" = xdp ] || echo t)"
-		return
-	fi
-	if [ "$1" = tc ]; then
-		list=('trace_test --tc --packets 300000' tc_test 'numbers_test --tc --rounds 200' 'hostile_test --tc' 'ps_test --tc --packets 60000' meta_test)
-	fi
-	for t in "${list[@]}"; do
+	while read -r t; do
 		# shellcheck disable=SC2086
-		SAINA_BPF_OBJECT=$work/saina_xdp.bpf.o "$B"/selftests/$t || { echo "# by ${t%% *}"; return 1; }
-	done
+		SAINA_BPF_OBJECT=$object "$B"/selftests/$t >"$work/log" 2>&1 </dev/null && continue
+		echo "${t%% *}"
+		[ -n "$found" ] || cp "$work/log" "$work/first"
+		[ -n "$table" ] && [ -z "$found" ] && [ "${t%% *}" != trace_test ] || return 0
+		found=1
+	done < <(tests_of "$1")
 }
 
 compile() { # HOOK FILE TEXT
@@ -106,16 +115,21 @@ say() {
 
 # try NAME HOOK FILE TEXT: builds and tests the mutant of that name, whose FILE is TEXT; runs in a subshell
 try() {
-	local all=$work work=$work/$1 verdict=killed why
+	local all=$work work=$work/$1 verdict=killed why="" by
 	mkdir "$work"
 	if ! compile "$2" "$3" "$4"; then
 		verdict=STALE why="does not compile: $(head -n 1 "$work/log")"
-	elif tests "$2" >"$work/log" 2>&1; then
-		verdict=SURVIVED why=
-	elif why=$(grep -m 1 '^Bail out' "$work/log"); then
-		verdict=STALE
 	else
-		why=$(grep -m 1 '^not ok' "$work/log")
+		by=$(killers "$2" | paste -sd' ')
+		if [ -z "$by" ]; then
+			verdict=SURVIVED
+		elif why=$(grep -m 1 '^Bail out' "$work/first"); then
+			verdict=STALE
+		elif [ -n "$table" ]; then
+			why=$by
+		else
+			why="$(grep -m 1 '^not ok' "$work/first"), by $by"
+		fi
 	fi
 	rm -rf "$work"
 	work=$all

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Test Anything Protocol, the part that these programs need.  The plan comes last, so
- * that a program need not know the number of its points beforehand.
+ * that a program need not know the number of its points beforehand.  With SAINA_TEST_STOP in the
+ * environment a program ends with the first point that fails.
  */
 #ifndef SAINA_TAP_H
 #define SAINA_TAP_H
@@ -27,6 +28,8 @@ static inline __attribute__((format(printf, 2, 3))) bool tap_ok(bool ok, const c
 	putchar('\n');
 	fflush(stdout);
 	tap_failed += !ok;
+	if (!ok && getenv("SAINA_TEST_STOP"))
+		exit(1);
 	return ok;
 }
 
