@@ -151,7 +151,6 @@ help:
 	@echo 'make bench-loss      what losses cost, by simulation: rounds of 4 MiB on links of 1 Gb/s, 0 to 20 % lost each way'
 	@echo 'make bench-policies  time-outs, k set by a client, ssp:10 compared with bsp, by real workers: promised and measured'
 	@echo 'make figures         published results of such policies, measured: six to seven hours (FIGURES_ARGS=--quick: 5 minutes)'
-	@echo 'make bench-netlink   how long configuration calls take, in the test VM (VM_KERNEL=6.12, BENCH_ARGS="-n CALLS")'
 	@echo 'make bench-lookup    what looking up a job in saina.ko costs, in the test VM (VM_KERNEL=6.12)'
 	@echo 'make install         install under PREFIX=$(PREFIX) (DESTDIR honoured)'
 	@echo 'make deb             Debian packages, in $(B)/deb'

@@ -42,7 +42,6 @@ run live_test "$B/selftests/live_test" "$B/selftests/live_test.bpf.o"
 run unload_test "$B/selftests/unload_test"
 insmod "$ko"
 run leak_test "$here/../kselftest/leak_test.py"
-run netlink_full "$B/selftests/netlink_full"
 run netlink_storm "$B/selftests/netlink_storm"
 run netlink_fuzz "$B/selftests/netlink_fuzz" -n "$messages" -p 4 -s "${SEED:-1}"
 "$B/saina" -j job show >/dev/null && "$B/saina" -j worker show >/dev/null

@@ -19,7 +19,7 @@ $(B)/selftests/netlink_fuzz: $(call objs,$(addprefix selftests/module/,netlink_f
 		$(B)/libsainactl.a
 	$(call link,$^ -lmnl)
 
-NETLINK_TESTS := $(addprefix $(B)/selftests/,netlink_storm netlink_full tracepoint_test live_test \
+NETLINK_TESTS := $(addprefix $(B)/selftests/,netlink_storm tracepoint_test live_test \
 	unload_test)
 $(NETLINK_TESTS): $(B)/selftests/%: $(B)/obj/selftests/module/%.o \
 		$(call objs,selftests/module/requests.c) $(B)/libsainactl.a
@@ -56,16 +56,9 @@ $(call test,dkms_test,full,host,600,selftests/module/dkms_test.sh)
 $(call test,demo_vm_test,full,host,1500,selftests/module/demo_vm_test.sh)
 $(call test,kselftest,full,host,1200,selftests/module/kselftest_test.sh)
 
-# How long configuration calls take with 64 jobs of 64 workers, in the test VM.
-# slub_debug: without it slabinfo counts whole partial slabs as in use.
-bench-netlink: all check-programs
-	ko=$$(selftests/module/build.sh $(VM_KERNEL)) && selftests/vm/saina-vm run -k $(VM_KERNEL) \
-		-a 'slub_debug=FZP,kmalloc-cg-*' -- \
-		sh -c "insmod $$ko && exec $(abspath $(B))/selftests/netlink_full $(or $(BENCH_ARGS),-n 1000)"
-
-# The same in a kernel with KASAN, lockdep and kmemleak.  Not in make check: the
+# guest.sh in a kernel with KASAN, lockdep and kmemleak.  Not in make check: the
 # first time it builds that kernel.
 check-debug: deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs
 	selftests/module/debug.sh
-.PHONY: bench-netlink check-debug
+.PHONY: check-debug
