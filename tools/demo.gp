@@ -3,6 +3,7 @@
 # The picture of `make demo'.  gnuplot -e "dir = '...'; target = 95; ..." demo.gp
 #
 # dir		folder of NAME.accuracy.dat and sfcd.sfcd.dat, and of demo.png, which is written
+# svg		if defined: demo.svg is written instead, with the accuracy alone
 # target	accuracy to reach, per cent
 # runs		names of the runs, separated by blanks
 # policies	the policy of each run, in the same order
@@ -11,9 +12,14 @@
 # workers	number of workers
 # note		the headline
 
-set terminal pngcairo size 1100,900 font 'sans,11'
-set output dir . '/demo.png'
-set multiplot layout 2,1 title 'SAINA: ' . note font 'sans,12'
+if (exists('svg')) {
+	set terminal svg size 860,420 font 'sans,12' background 'white'
+	set output dir . '/demo.svg'
+} else {
+	set terminal pngcairo size 1100,900 font 'sans,11'
+	set output dir . '/demo.png'
+}
+set multiplot layout exists('svg') ? 1 : 2,1 title 'SAINA: ' . note font 'sans,12'
 set grid lc rgb '#dddddd'
 set key bottom right
 set lmargin 9
@@ -21,11 +27,12 @@ set rmargin 9
 n = words(runs)
 end = 0
 do for [i = 1:n] { stats dir . '/' . word(runs, i) . '.accuracy.dat' using 1 nooutput; if (STATS_max > end) { end = STATS_max } }
-with_sfcd = strstrt(' ' . runs . ' ', ' sfcd ') > 0
+with_sfcd = !exists('svg') && strstrt(' ' . runs . ' ', ' sfcd ') > 0
 colour(i) = word('#c0392b #2471a3 #229954 #8e44ad #d68910', i)
 set xrange [0:end * 1.02]
 
 set title 'accuracy on the test examples'
+if (exists('svg')) { set xlabel 'seconds' }
 set ylabel '%'
 set yrange [target - 20:100]
 set arrow from graph 0, first target to graph 1, first target nohead dt 2 lc rgb '#888888'
@@ -39,7 +46,7 @@ do for [i = 1:n] {
 }
 plot for [i = 1:n] dir . '/' . word(runs, i) . '.accuracy.dat' with lines lw 2 lc rgb colour(i) \
 	title word(policies, i) . reached(real(word(times, i))), \
-     for [i = 1:n] '+' using (mark(real(word(times, i)))):(target) with points pt 7 lc rgb colour(i) notitle
+     for [i = 1:n] '+' every ::0::0 using (mark(real(word(times, i)))):(target) with points pt 7 lc rgb colour(i) notitle
 
 unset arrow
 unset label

@@ -54,6 +54,7 @@ for bridge; do
 		result_has "$out" '.runs[] | select(.run == "sfcd").sfcd | length >= 20 and all(.flip_share >= 0 and .flip_share <= 1 and .k >= 4 and .k <= 8)'
 	check "$bridge: the picture is a PNG file" \
 		[ "$(head -c 8 "$out/demo.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
+	check "$bridge: the picture of README is an SVG file" grep -q '</svg>' "$out/demo.svg"
 done
 if [ $# != 1 ]; then
 	jq -es '(.[0].runs[0].final_accuracy - .[1].runs[0].final_accuracy) | fabs < 0.02' \
