@@ -40,7 +40,7 @@ has_script() {
 has saina usr/sbin/saina usr/sbin/sainad usr/sbin/saina-lab usr/bin/saina-allreduce lib/systemd/system/sainad.service lib/systemd/system/sainad@.service \
 	usr/share/bash-completion/completions/saina usr/share/zsh/vendor-completions/_saina \
 	usr/lib/saina/saina_{xdp,tc}{,_kmod}.bpf.o usr/share/man/man8/{saina,sainad,saina-job,saina-lab}.8.gz \
-	usr/share/man/man1/saina-{allreduce,vm}.1.gz usr/share/man/man7/saina.7.gz
+	usr/share/man/man1/saina-allreduce.1.gz usr/share/man/man7/saina.7.gz
 point $? "deb: saina has the tool, the agent, its units, completions and manuals"
 check "deb: saina-dkms has the module's sources" \
 	has saina-dkms "usr/src/saina-$version/dkms.conf" "usr/src/saina-$version/Kbuild"
