@@ -7,8 +7,7 @@ of at most 100 columns; literal blocks, tables and what cannot be wrapped (synop
 of a list, links, titles) may be wider.  Every document parses without a remark from docutils.
 WORDS are private words of the project for which there are terms; none is in prose.  What
 looks like a file or folder of this tree exists, with or without its suffix, below any
-folder; so do the files in the table of datapath.rst section 12.  The table of metrics in
-monitoring.rst is that of tools/metrics-table.  TAP.
+folder.  The table of metrics in monitoring.rst is that of tools/metrics-table.  TAP.
 
   docs_test.py [FILE...]     FILE: look only at these
 """
@@ -146,13 +145,6 @@ def missing(path, text, files):
     return found
 
 
-def missing_bpf(text, files):
-    """Files in the first column of the table in section 12 of datapath.rst that do not exist."""
-    rows = text.split("\n12. The code\n")[1].split("\n===")[1].split("\n")[1:]
-    names = [n for row in rows for n in row.split("  ")[0].split(", ") if n]
-    return [n for n in names if not fnmatch.filter(files, f"kmod/bpf/{n}.bpf.[ch]")] if names else ["no name"]
-
-
 def self_test():
     """The checks find planted faults, and nothing else."""
     long = "word " * 25
@@ -163,12 +155,10 @@ def self_test():
           "docs: the same in Markdown")
     point(len(private("x.rst", "Results lie on the board.\nA whole train is lost.\nWorkers train; ``rung``.\n")) == 2,
           "docs: a private word is found, not where it is code or another word")
-    files = {"a/", "a/b.c", "a/d/", "kmod/bpf/x.bpf.h"}
+    files = {"a/", "a/b.c", "a/d/"}
     point(missing("x.md", "a/b.c, b.c, a/b, d/, a/*.c, e.g. and/or $X/c.c\nc.h a/c f/ a/*.h\n", files) ==
           ["x.md:2: c.h", "x.md:2: a/c", "x.md:2: f/", "x.md:2: a/*.h"],
           "docs: a file that does not exist is found")
-    point(missing_bpf("\n12. The code\n\n===  ===\nx, y   z\n===  ===\n", files) == ["y"],
-          "docs: a file that does not exist is found in the table of BPF files")
     point(len(remarks("x.rst", "Title\n==\n\ntext\n")) == 1, "docs: a remark of docutils is found")
 
 
@@ -192,9 +182,6 @@ def main():
     files = tree()
     bad = [remark for path in texts for remark in missing(path, texts[path], files)]
     point(not bad, "docs: every file that is named exists", *bad)
-    if "Documentation/datapath.rst" in texts:
-        bad = missing_bpf(texts["Documentation/datapath.rst"], files)
-        point(not bad, "docs: every BPF file in the table of datapath.rst exists", *bad)
     if "Documentation/monitoring.rst" in texts:
         table = subprocess.run(["tools/metrics-table"], stdout=subprocess.PIPE, check=True, text=True).stdout
         point(len(table.split("\n")) > 60 and texts["Documentation/monitoring.rst"].endswith(f"\n.. metrics\n\n{table}"),
