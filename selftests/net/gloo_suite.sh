@@ -22,7 +22,7 @@ if [ ! -e "$cache/test_c10d_gloo.py" ]; then
 	mkdir -p "$cache"
 	/usr/lib/apt/apt-helper download-file "http://deb.debian.org/debian/pool/main/p/pytorch/pytorch_$version.orig.tar.xz" \
 		"$WORK/source.tar.xz" >"$WORK/download" 2>&1 || { echo "1..0 # SKIP no source of PyTorch: $(tail -n 1 "$WORK/download")"; exit 4; }
-	tar -xf "$WORK/source.tar.xz" -C "$cache" --strip-components=3 --wildcards '*/test/distributed/test_c10d_*.py' || bail "no tests in PyTorch's source"
+	tar --no-same-owner -xf "$WORK/source.tar.xz" -C "$cache" --strip-components=3 --wildcards '*/test/distributed/test_c10d_*.py' || bail "no tests in PyTorch's source"
 fi
 
 lab_up --workers 4

@@ -139,6 +139,8 @@ if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
 	# shellcheck disable=SC2016 # awk's
 	check "quickstart: DistributedDataParallel: it learns" awk '/rank 0: step 0,/ { first = $NF } /rank 0: step 199,/ { last = $NF }
 		END { exit !(last < first / 2) }' "$WORK/torch.out"
+else
+	point 0 "quickstart: a script with DistributedDataParallel runs in two containers # SKIP PyTorch is not installed"
 fi
 
 # 5. An image with programs of its own
