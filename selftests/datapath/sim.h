@@ -9,7 +9,6 @@
 
 #include "lib/rng.h"
 #include "oracle/ledger.h"
-#include "oracle/recompute.h"
 #include "harness.h"
 
 #define SIM_SEGMENTS	256	/* of a job, at most */
@@ -49,7 +48,6 @@ struct sim_job {
 	uint32_t first_round;
 	struct sim_worker worker[SAINA_WORKERS_MAX];
 	struct ledger ledger;
-	struct recompute recompute;
 	int liar;			/* worker that sends two gradients for one segment, -1: none */
 	bool steady;			/* values change every eighth round only */
 	uint64_t value_seed;

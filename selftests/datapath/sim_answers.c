@@ -81,12 +81,6 @@ static bool deliver_answer(struct sim *w, const uint8_t *message, uint64_t to)
 			 j->ledger.error);
 		return false;
 	}
-	if (h.type == SAINA_MSG_RESULT && h.worker == 0xff &&
-	    !recompute_result(&j->recompute, &h, payload, sim_rt(j))) {
-		snprintf(w->error, sizeof(w->error), "SFCD of job %u: %s", h.job,
-			 j->recompute.error);
-		return false;
-	}
 	if (h.type == SAINA_MSG_RESULT && h.worker == 0xff)
 		w->results[kind_of(&sim_rt(j)->policy)]++;
 	for (unsigned int i = 0; i < j->workers; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Answers of the harness on their way to the workers, checked by the ledger and by recompute. */
+/* Answers of the harness on their way to the workers, checked by the ledger. */
 #ifndef SAINA_SIM_ANSWERS_H
 #define SAINA_SIM_ANSWERS_H
 

@@ -35,17 +35,6 @@ static void request_policy(struct sim *w, struct sim_job *j)
 		c->next_on = 1u << on[rng_below(r, 4)] | 1u << on[rng_below(r, 4)];
 }
 
-/* Passes the published policies to recompute, which checks decisions against them. */
-static void note_policies(struct sim_job *j)
-{
-	const struct saina_job_conf *c = &j->conf;
-
-	recompute_policy(&j->recompute, &c->policy);
-	if (c->next.seq)
-		recompute_policy(&j->recompute, &c->next);
-	j->policies = c->next.seq ? c->next.seq : c->policy.seq;
-}
-
 /* A worker that joins, or rejoins, begins in the next round or the one before. */
 static void worker_begin(struct sim *w, struct sim_job *j, unsigned int i)
 {
@@ -97,13 +86,10 @@ int sim_job_create(struct sim *w, unsigned int i, unsigned int number, unsigned 
 	for (unsigned int n = 0; n < j->workers; n++)
 		if (c->relay >> n & 1)
 			c->worker[n].flags |= SAINA_BIND_RELAY;
-	recompute_init(&j->recompute, payload, c->segments);
-	j->recompute.pairs = c->elem == SAINA_ELEM_INT16;
 	request_policy(w, j);
 	err = harness_job(w->harness, c, j->first_round);
 	if (err)
 		return err;
-	note_policies(j);
 	j->present = true;
 	ledger_init(&j->ledger, payload, c->segments, j->first_round, sim_gradient, j);
 	/* some or all workers use shared memory */
@@ -122,7 +108,6 @@ int sim_job_create(struct sim *w, unsigned int i, unsigned int number, unsigned 
 static void job_del(struct sim *w, unsigned int i)
 {
 	ledger_exit(&w->job[i].ledger);
-	recompute_exit(&w->job[i].recompute);
 	w->job[i].present = false;
 	harness_job_remove(w->harness, w->job[i].conf.job);
 }
@@ -137,11 +122,8 @@ void sim_jobs_remove(struct sim *w)
 /* Publishes a change: mostly by a write into the snapshot, now and then as the agent does. */
 static int publish(struct sim *w, struct sim_job *j)
 {
-	int err = rng_chance(&w->rng, 6) ? harness_job(w->harness, &j->conf, 0) :
-					   harness_job_overwrite(w->harness, &j->conf);
-
-	note_policies(j);
-	return err;
+	return rng_chance(&w->rng, 6) ? harness_job(w->harness, &j->conf, 0) :
+					harness_job_overwrite(w->harness, &j->conf);
 }
 
 static int death_or_birth(struct sim *w, struct sim_job *j)
@@ -226,7 +208,6 @@ int sim_restart_stuck(struct sim *w)
 			continue;
 		w->stuck++;
 		ledger_exit(&j->ledger);
-		recompute_exit(&j->recompute);
 		oracle_job_remove(&w->harness->o, number);
 		err = sim_job_create(w, i, number, payload);
 		if (err)

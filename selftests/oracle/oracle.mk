@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 ORACLE_OBJS := $(call objs,selftests/oracle/packet.c selftests/oracle/state.c selftests/oracle/slot.c \
 	selftests/oracle/schedule.c selftests/oracle/sfcd.c selftests/oracle/round.c selftests/oracle/answer.c selftests/oracle/ledger.c \
-	selftests/oracle/recompute.c selftests/oracle/batch.c selftests/oracle/shm.c \
+	selftests/oracle/batch.c selftests/oracle/shm.c \
 	selftests/oracle/ps.c)
 
 $(B)/obj/selftests/oracle/%.o: CPPFLAGS += -Iselftests

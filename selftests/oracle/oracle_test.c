@@ -9,7 +9,6 @@
 #include "lib/tap.h"
 #include "harness.h"
 #include "ledger.h"
-#include "recompute.h"
 
 static void test_fastest(void)
 {
@@ -441,57 +440,6 @@ static void test_ledger(void)
 	ledger_exit(&l);
 }
 
-static void test_recompute(void)
-{
-	struct saina_policy p = { .seq = 1, .mode = SAINA_POLICY_SFCD, .k = 1, .k_min = 1,
-				  .s_th = 500, .c_th = 2, .stride = 1 };
-	struct saina_hdr h = { .type = SAINA_MSG_RESULT, .worker = 0xff, .policy = 1, .k = 1 };
-	struct saina_job_rt rt = { .members = 3, .k_next = 1, .last_observed = E };
-	int32_t v[E] = {};
-	struct recompute c;
-	bool ok;
-
-	recompute_init(&c, E, 1);
-	recompute_policy(&c, &p);
-	ok = recompute_result(&c, &h, (uint8_t *)v, &rt);
-	memset(v, 0xff, sizeof(v) / 2);
-	h.round = rt.last_round = 1;
-	rt.last_flips = E / 2;
-	rt.converged = 1;
-	ok &= recompute_result(&c, &h, (uint8_t *)v, &rt);
-	memset(v, 0, sizeof(v));
-	h.round = rt.last_round = 2;
-	rt.converged = 0;
-	rt.k_next = 2;
-	ok &= recompute_result(&c, &h, (uint8_t *)v, &rt);
-	tap_ok(ok && c.decisions == 2, "recomputation: k of SFCD is the same");
-	h.round = 3;
-	h.k = 2;
-	h.exponent = SAINA_EXPONENT_NAN;
-	rt.last_round = 3;
-	ok = !recompute_result(&c, &h, (uint8_t *)v, &rt);
-	rt.last_round = 2;
-	rt.converged = 1;
-	ok &= !recompute_result(&c, &h, (uint8_t *)v, &rt);
-	rt.converged = 0;
-	tap_ok(ok && recompute_result(&c, &h, (uint8_t *)v, &rt),
-	       "recomputation: a round of NaN decides nothing");
-	h.exponent = 0;
-	h.round = rt.last_round = 4;
-	rt.last_flips = 0;
-	ok = recompute_result(&c, &h, (uint8_t *)v, &rt);
-	h.round = rt.last_round = 5;
-	rt.last_flips = 1;
-	tap_ok(ok && !recompute_result(&c, &h, (uint8_t *)v, &rt), "recomputation: miscounted flips are found");
-	h.round = rt.last_round = 6;
-	rt.last_flips = 0;
-	rt.k_next = 3;
-	recompute_result(&c, &h, (uint8_t *)v, &rt);
-	h.round = rt.last_round = 7;
-	tap_ok(!recompute_result(&c, &h, (uint8_t *)v, &rt), "recomputation: a wrong k is found");
-	recompute_exit(&c);
-}
-
 int main(void)
 {
 	g.ip = htonl(0x0a000001);
@@ -509,7 +457,6 @@ int main(void)
 	test_doorbell();
 	test_sfcd_nan();
 	test_ledger();
-	test_recompute();
 	oracle_exit(&o);
 	return tap_done();
 }
