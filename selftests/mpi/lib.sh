@@ -29,7 +29,7 @@ mpi() {
 		--bind-to none --mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include 10.190.0.0/24 \
 		--mca oob_tcp_if_include 10.190.0.0/24 --mca plm_rsh_agent "$TOP/tools/bench/rsh" \
 		--mca plm_rsh_no_tree_spawn 1 --mca orte_keep_fqdn_hostnames 1 --mca mpi_yield_when_idle 1 --mca orte_tmpdir_base "$WORK/ompi" \
-		"${variables[@]}" "$@" 2>&1 </dev/null
+		${TSAN_OPTIONS:+-x TSAN_OPTIONS} "${variables[@]}" "$@" 2>&1 </dev/null
 }
 
 # through RANKS NAME=VALUE... -- CMD...: the same with the shim.

@@ -6,7 +6,7 @@
 #
 #	sanitize.sh address	ASan, LSan and UBSan: test programs, the agent, the tool
 #				and workers in labs
-#	sanitize.sh thread	TSan: libsaina and its threads
+#	sanitize.sh thread	TSan: libsaina and its threads, and those of what uses it
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -30,7 +30,7 @@ address)
 	export SAINA_SLOW=3 ;;
 thread)
 	programs='^lib_.*_test$' without='^$'
-	scripts=(net/death net/loss)
+	scripts=(net/death net/loss "mpi/mpi quick")
 	export SAINA_SLOW=6 SAINA_TEST_SHRINK=2 ;;
 *)
 	echo "usage: sanitize.sh address | thread" >&2
@@ -55,6 +55,7 @@ names=("${chosen[@]%% *}")
 [ ${#names[@]} -gt 3 ]
 point $? "$kind: test programs are chosen (${#names[@]})"
 targets=("${names[@]/#/$B/selftests/}" "$B"/{saina,sainad,saina-allreduce,saina_xdp.bpf.o,saina_tc.bpf.o,selftests/rawsend})
+[ "$kind" = address ] || targets+=("$B"/{libsaina-mpi.so,selftests/mpi-sums})
 make SAN="$kind" B="$B" -j2 "${targets[@]}" >"$tmp/make" 2>&1
 point $? "$kind: the programs are built" || { diag "$(tail -n 20 "$tmp/make")"; bail "nothing to run"; }
 
@@ -88,7 +89,8 @@ for t in "${chosen[@]}"; do
 done
 if [ "$(id -u)" = 0 ]; then
 	for t in "${scripts[@]}"; do
-		again "${t##*/}" "selftests/$t.sh"
+		read -ra words <<<"$t"
+		again "${words[0]##*/}" "selftests/${words[0]}.sh" "${words[@]:1}"
 	done
 fi
 plan
