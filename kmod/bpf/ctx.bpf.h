@@ -237,7 +237,6 @@ struct ctx_scratch {
 	struct saina_ctx ctx;
 	union {
 		struct saina_relay_msg relay;
-		struct saina_delay_msg delay;
 		__s32 payload[SAINA_ELEMS_MAX];	/* of a frame in pieces */
 	};
 };

@@ -113,11 +113,6 @@ struct {
 	__uint(max_entries, 4 * 1024 * 1024);
 } saina_relay SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 * 1024 * 1024);
-} saina_delay SEC(".maps");
-
 /*
  * Per job: array of maps, indexed by job.  Sizes instead of types: clang 14
  * leaves types that only inner definitions name as forward declarations.

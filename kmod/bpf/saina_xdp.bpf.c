@@ -5,8 +5,8 @@
  * slot (round, sfcd), reply, xdp_tx.
  */
 
-#include "delay.bpf.h"
 #include "dispatch.bpf.h"
+#include "fault.bpf.h"
 #include "xdp_tx.bpf.h"
 
 char _license[] SEC("license") = "GPL";
@@ -68,7 +68,7 @@ int saina_xdp(struct xdp_md *ctx)
 		return XDP_PASS;
 	if (kind == FRAME_DATA || kind == FRAME_CONTROL) {
 		f.ifindex = ctx->ingress_ifindex;
-		if (f.global->flags & SAINA_GLOBAL_F_INJECT && delay_in(ctx) != XDP_PASS)
+		if (f.global->flags & SAINA_GLOBAL_F_INJECT && fault_in(f.ifindex))
 			return XDP_DROP;
 		if (!frame_is_fragment(&f) && kind == FRAME_DATA)
 			return data_message(ctx, &f);
@@ -84,5 +84,5 @@ int saina_xdp(struct xdp_md *ctx)
 SEC("xdp.frags/devmap")
 int saina_egress(struct xdp_md *ctx)
 {
-	return delay_out(ctx);
+	return fault_out(ctx->egress_ifindex) ? XDP_DROP : XDP_PASS;
 }

@@ -118,8 +118,6 @@ static const struct saina_attr port_attrs[] = {
 	ROW(port, SAINA_A_PORT_RELAYED, U32, relayed, "relayed"),
 	ROW(port, SAINA_A_PORT_LOSS_IN, U32, loss_in, "loss-in"),
 	ROW(port, SAINA_A_PORT_LOSS_OUT, U32, loss_out, "loss-out"),
-	ROW(port, SAINA_A_PORT_DELAY_IN, U32, delay_in, "delay-in"),
-	ROW(port, SAINA_A_PORT_DELAY_OUT, U32, delay_out, "delay-out"),
 	ROW(port, SAINA_A_PORT_SEED, U64, seed, "seed"),
 	ROW(port, SAINA_A_PORT_TEXT, STRING, text, "text"),
 	ROW(port, SAINA_A_PORT_HOOK, U8, hook, "hook", .min = 0, .max = 3),
@@ -306,8 +304,6 @@ const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
 		BIT_OF(SAINA_A_PORT_IFNAME) |
 		BIT_OF(SAINA_A_PORT_LOSS_IN) |
 		BIT_OF(SAINA_A_PORT_LOSS_OUT) |
-		BIT_OF(SAINA_A_PORT_DELAY_IN) |
-		BIT_OF(SAINA_A_PORT_DELAY_OUT) |
 		BIT_OF(SAINA_A_PORT_SEED) |
 		BIT_OF(SAINA_A_PORT_HOOK)),
 	OP(PORT_NTF, port, "port-ntf", 0),

@@ -116,8 +116,6 @@ struct saina_port_attrs {
 	__u32 relayed;
 	__u32 loss_in;
 	__u32 loss_out;
-	__u32 delay_in;
-	__u32 delay_out;
 	__u64 seed;
 	char text[SAINA_TEXT_LEN];
 	__u8 hook;

@@ -141,8 +141,6 @@ static const struct nla_policy saina_port_set_nl_policy[SAINA_A_PORT_HOOK + 1] =
 	[SAINA_A_PORT_IFNAME] = { .type = NLA_NUL_STRING, .len = 15, },
 	[SAINA_A_PORT_LOSS_IN] = { .type = NLA_U32, },
 	[SAINA_A_PORT_LOSS_OUT] = { .type = NLA_U32, },
-	[SAINA_A_PORT_DELAY_IN] = { .type = NLA_U32, },
-	[SAINA_A_PORT_DELAY_OUT] = { .type = NLA_U32, },
 	[SAINA_A_PORT_SEED] = { .type = NLA_U64, },
 	[SAINA_A_PORT_HOOK] = NLA_POLICY_MAX(NLA_U8, 3),
 };

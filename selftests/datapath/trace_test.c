@@ -325,7 +325,6 @@ static void coverage(const struct trace_total *sum)
 		case SAINA_C_ROUND_OLD:		/* reserved */
 		case SAINA_C_NO_MEMORY:		/* defects_test */
 		case SAINA_C_INJECTED_OUT:	/* not part of what TEST_RUN runs */
-		case SAINA_C_DELAYED:
 		case SAINA_C_ASK_LIMIT:		/* tc_test */
 		case SAINA_C_INCED ... SAINA_C_INC_WAIT:	/* ps_test */
 			continue;

@@ -10,13 +10,12 @@
 # 2. A Linux bridge gets tc; four workers train
 # 3. Ports change between XDP and tc while rounds go on
 # 4. A worker without GRO
-# 5. A delay needs XDP
-# 6. Others remove the interface and filters, or add their own
-# 7. Others replace clsact by an ingress qdisc
-# 8. The agent is killed; the next one takes over
-# 9. A worker dies; the others end
-# 10. The agent ends and leaves nothing
-# 11. An ingress qdisc of others is there first
+# 5. Others remove the interface and filters, or add their own
+# 6. Others replace clsact by an ingress qdisc
+# 7. The agent is killed; the next one takes over
+# 8. A worker dies; the others end
+# 9. The agent ends and leaves nothing
+# 10. An ingress qdisc of others is there first
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -101,14 +100,7 @@ check "GRO on again: soon no result takes a slower way, but to those whose ports
 check "GRO on again: the port changes back" saina port set p0 hook auto
 check "GRO on again: rounds go on" rounds_go_on steady 20
 
-# 5. A delay needs XDP
-check "a delay at a port with hook auto is accepted" saina port set p1 delay-in 2
-equal "a delay: the port has XDP" native "$(saina_jq port show p1 '.[0].mode')"
-check "a delay: rounds go on" rounds_go_on steady 20
-check "the delay is taken back" saina port set p1 delay-in 0
-equal "no delay: the port has tc" tc "$(saina_jq port show p1 '.[0].mode')"
-
-# 6. Others remove the interface and filters, or add their own
+# 5. Others remove the interface and filters, or add their own
 in_switch ip link del "$(fanout_ifb)"
 check "the interface for results is removed by others: there is a new one" slowwait 10 copied_to_is "p0 p1 p2 p3"
 check "the interface for results is removed by others: rounds go on" rounds_go_on steady 20
@@ -150,7 +142,7 @@ check "a tcx program of others: rounds go on behind it" rounds_go_on steady 20
 kill $tcx 2>/dev/null
 wait $tcx 2>/dev/null
 
-# 7. Others replace clsact by an ingress qdisc
+# 6. Others replace clsact by an ingress qdisc
 # Open vSwitch's policing and libvirt's bandwidth limits do so.
 printf 'qdisc del dev p2 clsact\nqdisc add dev p2 ingress\n' | in_switch tc -force -batch - 2>/dev/null
 check "an ingress qdisc of others comes: rounds go on" rounds_go_on steady 20
@@ -161,14 +153,14 @@ check "an ingress qdisc of others goes: the port gets tc again" saina port set p
 check "an ingress qdisc of others goes: the port has hook auto" saina port set p2 hook auto
 check "an ingress qdisc of others goes: rounds go on" rounds_go_on steady 20
 
-# 8. The agent is killed; the next one takes over
+# 7. The agent is killed; the next one takes over
 check "the agent is killed" lab agent kill
 check "the next agent starts" lab agent start
 equal "the next agent has all ports as they were" "tc tc tc tc" "$(modes)"
 equal "the next agent has one interface for results" "p0 p1 p2 p3" "$(copied_to)"
 check "the next agent: rounds go on" rounds_go_on steady 20
 
-# 9. A worker dies; the others end
+# 8. A worker dies; the others end
 worker_kill 3
 expected_log+='|worker 3 .* is dead'
 saina worker set steady 3 state dead
@@ -182,7 +174,7 @@ no_fanout_ifb() {
 }
 check "the last worker left: there is no interface for results" slowwait 10 no_fanout_ifb
 
-# 10. The agent ends and leaves nothing
+# 9. The agent ends and leaves nothing
 nothing_left() { # at port p0, and of interfaces and pins
 	in_switch tc filter show dev p0 ingress || echo "tc failed"
 	ip -n "saina-$LAB-sw" -o link show type ifb || echo "ip failed"
@@ -194,7 +186,7 @@ check "the agent ends" lab agent stop
 equal "the agent has ended: nothing of it is left" "" "$(nothing_left)"
 equal "the agent has ended: no clsact of its own is left" "" "$(in_switch tc qdisc show dev p0 | grep clsact)"
 
-# 11. An ingress qdisc of others is there first
+# 10. An ingress qdisc of others is there first
 # The ingress qdisc of others and our clsact exclude each other; a tcx link does not mind.
 check "others have an ingress qdisc on a port" in_switch tc qdisc add dev p3 ingress
 check "an ingress qdisc of others: the agent starts" lab agent start

@@ -153,10 +153,9 @@ send_raw 0 count=352 worker=1 repeat=3
 check "drops that belong to no worker, by reason" slowwait 10 sum_at_least 5 saina_data_path_drops_total reason=type
 check "drops of a worker, by reason" slowwait 10 sum_at_least 3 saina_worker_drops_total worker=1 reason=wrong-port
 equal "a port: the hook, by which its frames go" 1 "$(value saina_port_info port=p0 mode=tc hook=auto)"
-saina port set p1 loss-in 0.125 delay-out 3
+saina port set p1 loss-in 0.125
 check "a port: injected loss" slowwait 10 sum_at_least 0.125 saina_port_injected_loss_ratio port=p1 direction=in
-equal "a port: injected delay" 0.003 "$(value saina_port_injected_delay_seconds port=p1 direction=out)"
-saina port set p1 loss-in 0 delay-out 0
+saina port set p1 loss-in 0
 
 # 7. Many jobs, and clients that do not read
 # With so many jobs an answer does not fit the buffers of a connection.

@@ -67,7 +67,7 @@ equal "no label is in conflict with Prometheus's" "there are metrics: " \
 check "Prometheus has a rate of rounds" slowwait 60 value_at_least 0.1 'rate(saina_job_rounds_total[30s])'
 
 # 3. The expressions of the dashboard have values
-saina port set p1 loss-in 0.05 delay-out 1
+saina port set p1 loss-in 0.05
 # Expressions about drops may have no value, as nothing was dropped; they must not be errors.
 "$CLIENT" dashboard "$B/grafana.json" "$TOP/userland/agent/metrics/families.c" >"$WORK/exprs"
 check "the dashboard's expressions are about metrics that there are" [ "$(wc -l <"$WORK/exprs")" -ge 10 ]
@@ -79,7 +79,7 @@ while IFS= read -r expr; do
 	*) check "dashboard: a value: $expr" slowwait 60 has_value "$expr" ;;
 	esac
 done <"$WORK/exprs"
-saina port set p1 loss-in 0 delay-out 0
+saina port set p1 loss-in 0
 stop_workers
 check "all sums are exact" wait_all 60
 finished

@@ -98,8 +98,6 @@ static void port(struct nlmsghdr *nlh, int i)
 	U32(PORT_RELAYED, i ? 13 : 0);
 	U32(PORT_LOSS_IN, i ? 0 : 0x40000000);
 	U32(PORT_LOSS_OUT, i ? 0 : 0x20000000);
-	U32(PORT_DELAY_IN, i ? 0 : 777);
-	U32(PORT_DELAY_OUT, i ? 0 : 333);
 	U64(PORT_SEED, i ? 0 : 987654321);
 	if (i)
 		STR(PORT_TEXT, "driver tun has no native XDP");

@@ -20,7 +20,7 @@ static struct mock_agent mock;
 static bool is_json_only(const char *key)
 {
 	static const char *const keys[] = { "job_id", "ifindex", "memory", "memory_used",
-					    "memory_job", "age_us", "delay_in_us", "delay_out_us",
+					    "memory_job", "age_us",
 					    "flip_share", "loss_in", "loss_out", "policy_seq",
 					    "policy_active_seq", "policy_mix", "relayed", "k",
 					    "flips", "observed", "monotonic_ns", "time", "generation",
@@ -148,9 +148,9 @@ static const char *const worker_pieces[] = {
 };
 static const char *const port_pieces[] = {
 	"86: veth4sw: mode native driver veth mtu 1501 workers 62\n",
-	"    INJECTED loss-in 0.25 loss-out 0.125 delay-in 777 us delay-out 333 us seed 987654321\n",
+	"    INJECTED loss-in 0.25 loss-out 0.125 seed 987654321\n",
 	"88: veth7sw: mode none driver tun mtu 9001 workers 65 relayed 13\n    driver tun has no native XDP\n",
-	"\"injected\":{\"loss_in\":0.25,\"loss_out\":0.125,\"delay_in_us\":777,\"delay_out_us\":333,\"seed\":987654321}",
+	"\"injected\":{\"loss_in\":0.25,\"loss_out\":0.125,\"seed\":987654321}",
 	NULL,
 };
 static const char *const slot_pieces[] = {

@@ -130,23 +130,17 @@ check_json "port show lists mode, driver and MTU of both ports" '[["p0","native"
 	'[.[]|[.port,.mode,.driver,.mtu,.workers]]' port show
 check_silent "port set: the tc hook is accepted" port set p0 hook tc
 check_json "port show: a port that was given the tc hook has it" '["p0","tc","tc"]' '.[0]|[.port,.mode,.hook]' port show p0
-check_error "port set: a delay at a port with the tc hook is refused" 1 '.*can be delayed by XDP only.*' port set p0 delay-in 1
 check_silent "port set: hook auto is accepted" port set p0 hook auto
 check_json "port show: auto is tc on a veth port of a Linux bridge" '["auto","tc"]' '.[0]|[.hook,.mode]' port show p0
-check_silent "port set: a delay at a port with hook auto is accepted" port set p0 delay-in 1
-check_json "port show: a port with hook auto has XDP while frames are delayed" '["auto","native"]' '.[0]|[.hook,.mode]' port show p0
-check_json "port show: the text says why the port has XDP" '"XDP because frames are delayed on purpose"' '.[0].text' port show p0
-check_silent "port set: the delay is taken back" port set p0 delay-in 0
-check_json "port show: the port has tc again when the delay is gone" '"tc"' '.[0].mode' port show p0
 check_error "port set: an unknown hook is refused" 2 'port set: "ebpf" for "hook" is not allowed: must be one of auto, xdp, generic, tc' \
 	port set p0 hook ebpf
 check_silent "port set: hook xdp is accepted" port set p0 hook xdp
 check_json "port show: a port that was given XDP again has it" '["xdp","native"]' '.[0]|[.hook,.mode]' port show p0
-check_silent "port set: faults are accepted" port set p1 loss-in 25% loss-out 0.125 delay-in 1.5 seed 7
-check_json "port show: the faults that were set are shown" '{"loss_in":0.25,"loss_out":0.125,"delay_in_us":1500,"delay_out_us":0,"seed":7}' \
+check_silent "port set: faults are accepted" port set p1 loss-in 25% loss-out 0.125 seed 7
+check_json "port show: the faults that were set are shown" '{"loss_in":0.25,"loss_out":0.125,"seed":7}' \
 	'.[0].injected' port show p1
-check_json "port show: a port without faults shows none" '[0,0]' '.[0].injected|[.loss_in,.delay_in_us]' port show p0
-check_silent "port set: faults of 0 are accepted" port set p1 loss-in 0 loss-out 0 delay-in 0
+check_json "port show: a port without faults shows none" '[0,0]' '.[0].injected|[.loss_in,.loss_out]' port show p0
+check_silent "port set: faults of 0 are accepted" port set p1 loss-in 0 loss-out 0
 check_error "port set: an unknown port is refused" 1 'bridge br0 has no port nosuch \(attribute "ifname"\)' port set nosuch loss-in 0.1
 check_error "port show: an unknown port is refused" 1 '"nosuch" is not a port of the bridge; .*' port show nosuch
 

@@ -106,7 +106,7 @@ _saina_words() {
 	job:*:elements) echo auto ;;
 	# keys whose value only the user knows
 	*:workers | *:k | *:id | *:pool | *:ring | *:token | *:exponent | *:heartbeat | \
-	*:dead | *:loss-in | *:loss-out | *:delay-in | *:delay-out | *:seed | *:jobs | *:memory | \
+	*:dead | *:loss-in | *:loss-out | *:seed | *:jobs | *:memory | \
 	*:memory-job | *:older-than | *:to | *:ovsdb | *:config) ;;
 	job:add:2:*) ;;	# a new name
 	job:add:*)
@@ -114,7 +114,7 @@ _saina_words() {
 			heartbeat dead by-reference by-reference-only ;;
 	job:set:*) _saina_keys policy k state token token-file heartbeat dead ;;
 	worker:set:*) _saina_keys state ;;
-	port:set:*) _saina_keys hook loss-in loss-out delay-in delay-out seed ;;
+	port:set:*) _saina_keys hook loss-in loss-out seed ;;
 	slot:show:*) _saina_keys older-than ;;
 	top:*:interval) ;;
 	top:*) _saina_keys interval ;;

@@ -48,30 +48,47 @@ worker_end() { # WORKER
 		addr add $LAB_NET.$((10 + $1))/24 dev eth0
 		link set eth0 up
 	TXT
-	[ -z "$LAB_RATE" ] || worker_rate "$1" "$LAB_RATE"
+	[ -z "$LAB_RATE$LAB_DELAY" ] && [ ! -e "$LAB_DIR/shape.$1" ] || worker_shape "$1"
 }
 
-# Limits both directions inside the worker's namespace: egress by a shaper on eth0,
-# ingress by one on an ifb to which everything received is redirected.
-worker_rate() { # WORKER RATE|none [BURST]
-	local ns=saina-$LAB_NAME-w$1 shaper
+# worker_shape WORKER [rate=RATE] [burst=SIZE] [delay_in=MS] [delay_out=MS]: limits and delays both
+# directions inside the worker's namespace: egress by qdiscs of eth0, ingress by those of an ifb to
+# which everything received is redirected.  What is not given stays as it is.
+worker_shape() {
+	local ns=saina-$LAB_NAME-w$1 file=$LAB_DIR/shape.$1 rate=$LAB_RATE burst=64kb
+	local delay_in=${LAB_DELAY:-0} delay_out=${LAB_DELAY:-0}
+	shift
+	# shellcheck source=/dev/null
+	[ ! -e "$file" ] || . "$file"
+	[ $# = 0 ] || local "$@"
 	{
 		tc -n "$ns" qdisc del dev eth0 root
 		tc -n "$ns" qdisc del dev eth0 ingress
 		ip -n "$ns" link del ifb0
 	} 2>/dev/null || true
-	[ "$2" != none ] || return 0
-	shaper="tbf rate $2 burst ${3:-64kb} limit 8mb"
+	if [ "$rate$delay_in$delay_out" != 00 ]; then
+		worker_qdiscs eth0 "$delay_in"
+		ip -n "$ns" link add ifb0 mtu "$LAB_MTU" type ifb
+		ip -n "$ns" link set ifb0 up
+		worker_qdiscs ifb0 "$delay_out"
+		tc -n "$ns" qdisc add dev eth0 ingress
+		tc -n "$ns" filter add dev eth0 ingress protocol all u32 match u32 0 0 \
+			action mirred egress redirect dev ifb0
+	fi
+	declare -p rate burst delay_in delay_out >"$file"
+}
+
+# Of worker_shape(): a delay, if there is one, and behind it a limit, if there is one.
+worker_qdiscs() { # DEVICE DELAY
+	local parent=root
+	if [ "$2" != 0 ]; then
+		tc -n "$ns" qdisc add dev "$1" root handle 1: netem delay "$2ms" limit 100000 ||
+			die "tc refuses a delay of $2 ms: this kernel may lack netem (CONFIG_NET_SCH_NETEM, the module sch_netem)"
+		parent="parent 1:1"
+	fi
 	# shellcheck disable=SC2086
-	tc -n "$ns" qdisc add dev eth0 root $shaper ||
-		die "tc refuses rate \"$2\" with burst \"${3:-64kb}\": write them like 100mbit and 64kb"
-	ip -n "$ns" link add ifb0 mtu "$LAB_MTU" type ifb
-	ip -n "$ns" link set ifb0 up
-	# shellcheck disable=SC2086
-	tc -n "$ns" qdisc add dev ifb0 root $shaper
-	tc -n "$ns" qdisc add dev eth0 ingress
-	tc -n "$ns" filter add dev eth0 ingress protocol all u32 match u32 0 0 \
-		action mirred egress redirect dev ifb0
+	[ -z "$rate" ] || tc -n "$ns" qdisc add dev "$1" $parent tbf rate "$rate" burst "$burst" limit 8mb ||
+		die "tc refuses rate \"$rate\" with burst \"$burst\": write them like 100mbit and 64kb"
 }
 
 worker_show() { # WORKER
@@ -83,9 +100,9 @@ worker_show() { # WORKER
 	echo "worker $1: $LAB_NET.$((10 + $1)) in $ns, port $plugged, gro ${gro:-?}, rate ${rate:-unlimited}, $procs processes"
 }
 
-# lab_faults [WORKER] FAULTS: sets the faults that SAINA's program injects at ports.
+# lab_faults [WORKER] FAULTS: sets losses, which SAINA's program injects at ports, and delays of links.
 lab_faults() {
-	local first=0 last=$((LAB_WORKERS - 1)) i value args=() seed=
+	local first=0 last=$((LAB_WORKERS - 1)) i value args=() shape=() seed=
 	if [[ ${1-} =~ ^[0-9]+$ ]]; then
 		worker_check "$1"
 		first=$1 last=$1
@@ -102,13 +119,17 @@ lab_faults() {
 		*) usage_error "set: \"$1\" is none of: loss loss-in loss-out delay delay-in delay-out seed" ;;
 		esac
 		case $1 in
-		loss|delay) args+=("$1-in" "$value" "$1-out" "$value") ;;
+		loss) args+=(loss-in "$value" loss-out "$value") ;;
+		delay) shape+=("delay_in=$value" "delay_out=$value") ;;
+		delay-*) shape+=("${1/-/_}=$value") ;;
 		seed) seed=$2 ;;
 		*) args+=("$1" "$value") ;;
 		esac
 		shift 2
 	done
 	for ((i = first; i <= last; i++)); do
+		[ ${#shape[@]} = 0 ] || worker_shape "$i" "${shape[@]}"
+		[ -n "${args[*]}$seed" ] || continue
 		# A different seed for each port: with the same one all would lose the same frames.
 		SAINA_CONTROL=$LAB_DIR/control "$LAB_BIN/saina" port set "p$i" "${args[@]}" \
 			${seed:+seed "$((seed + i))"} || return 1
@@ -116,7 +137,5 @@ lab_faults() {
 }
 
 lab_faults_initial() {
-	[ -n "$LAB_LOSS$LAB_DELAY" ] || return 0
-	# shellcheck disable=SC2086
-	lab_faults seed "$LAB_SEED" ${LAB_LOSS:+loss $LAB_LOSS} ${LAB_DELAY:+delay $LAB_DELAY}
+	[ -z "$LAB_LOSS" ] || lab_faults seed "$LAB_SEED" loss "$LAB_LOSS"
 }

@@ -20,16 +20,12 @@ static const char *const hook_names[] = { "auto", "xdp", "generic", "tc", NULL }
 
 static void print_faults(const struct saina_port_attrs *p)
 {
-	bool any = p->loss_in || p->loss_out || p->delay_in || p->delay_out;
-
-	if (!any && !out_is_json())
+	if (!p->loss_in && !p->loss_out && !out_is_json())
 		return;
 	out_text("    INJECTED");
 	out_open("injected");
 	out_float("loss_in", " loss-in %.4g", p->loss_in / 4294967296.0);
 	out_float("loss_out", " loss-out %.4g", p->loss_out / 4294967296.0);
-	out_usec("delay_in_us", " delay-in %s", p->delay_in);
-	out_usec("delay_out_us", " delay-out %s", p->delay_out);
 	out_uint("seed", " seed %" PRIu64 "\n", p->seed);
 	out_close();
 }
@@ -105,10 +101,6 @@ static int port_set(const struct tool *t, struct args *a)
 		  .max = 1 },
 		{ "loss-out", KEY_SHARE, SAINA_A_PORT_LOSS_OUT, KEY(saina_port_attrs, loss_out),
 		  .max = 1 },
-		{ "delay-in", KEY_MS, SAINA_A_PORT_DELAY_IN, KEY(saina_port_attrs, delay_in),
-		  .max = 4000000 },
-		{ "delay-out", KEY_MS, SAINA_A_PORT_DELAY_OUT, KEY(saina_port_attrs, delay_out),
-		  .max = 4000000 },
 		{ "seed", KEY_U64, SAINA_A_PORT_SEED, KEY(saina_port_attrs, seed),
 		  .max = UINT64_MAX },
 	};
@@ -135,7 +127,7 @@ int tool_port(const struct tool *t, struct args *a)
 		{ "show", port_show, "[INTERFACE]" },
 		{ "list", port_show, NULL },
 		{ "set", port_set,
-		  "INTERFACE [hook auto|xdp|generic|tc] [loss-in P] [loss-out P] [delay-in MS] [delay-out MS] [seed N]" },
+		  "INTERFACE [hook auto|xdp|generic|tc] [loss-in P] [loss-out P] [seed N]" },
 	};
 
 	return tool_dispatch(t, a, "port", cmds, ARRAY_SIZE(cmds));

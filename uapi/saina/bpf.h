@@ -32,7 +32,6 @@
  *   saina_join_src  LRU_HASH              struct saina_addr -> struct saina_place
  *   saina_events    RINGBUF               struct saina_event
  *   saina_relay     RINGBUF               struct saina_relay_msg: results for slow ports
- *   saina_delay     RINGBUF               struct saina_delay_msg: frames delayed by the lab
  *
  * A job's configuration is replaced as a whole: a new one-element inner map is
  * put in saina_jobs, so a program sees the old or the new snapshot, never a
@@ -51,7 +50,7 @@
  * Version of the maps' names, types, keys, values and sizes.  Any change takes the next
  * number.  Maps pinned under another number are neither opened nor read.
  */
-#define SAINA_LAYOUT		18
+#define SAINA_LAYOUT		19
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -461,10 +460,7 @@ struct saina_slot_lock {
 };
 
 #define SAINA_GLOBAL_F_OBSERVE	0x01	/* reserved */
-#define SAINA_GLOBAL_F_INJECT	0x02	/* some port loses or delays on purpose */
-
-/* XDP metadata (__u64, host order) of a frame that was delayed and is sent again. */
-#define SAINA_DELAYED_MAGIC	0x5a1a44454c415945ull
+#define SAINA_GLOBAL_F_INJECT	0x02	/* some port loses frames on purpose */
 
 /**
  * struct saina_global - of the whole data path
@@ -483,8 +479,6 @@ struct saina_global {
  * struct saina_port_conf - injected faults of one port (all 0: none)
  * @loss_in: probability * 2^32 of losing a frame of ours that comes in by this port
  * @loss_out: the same for one that leaves by it, of every copy on its own
- * @delay_in_us: delay of a frame that comes in
- * @delay_out_us: delay of a frame that leaves
  * @seed: of the port's random sequence
  * @drawn_in: numbers drawn so far for frames that come in (kept by the program)
  * @drawn_out: numbers drawn so far for frames that leave
@@ -492,8 +486,6 @@ struct saina_global {
 struct saina_port_conf {
 	__u32	loss_in;
 	__u32	loss_out;
-	__u32	delay_in_us;
-	__u32	delay_out_us;
 	__u64	seed;
 	__u64	drawn_in;
 	__u64	drawn_out;
@@ -579,16 +571,6 @@ struct saina_relay_msg {
 	__u32	pad;
 	struct saina_hdr hdr;
 	__u8	payload[4 * SAINA_ELEMS_MAX];	/* as much of it as len says */
-};
-
-/* A delayed frame.  The agent passes it on after delay_us. */
-struct saina_delay_msg {
-	__u64	time;		/* when it came */
-	__u32	ifindex;	/* port */
-	__u32	delay_us;
-	__u32	out;		/* 0: came in by ifindex; 1: leaves by it */
-	__u32	len;
-	__u8	frame[9216];	/* as much of it as len says */
 };
 
 #endif /* _UAPI_SAINA_BPF_H */

@@ -61,7 +61,6 @@
 	X(EXPONENT,	"exponent",	1, "block scale out of range, or not that of the parameters") \
 	X(INJECTED_IN,	"injected-in",	1, "lost on purpose on the way in (lab)") \
 	X(INJECTED_OUT,	"injected-out",	1, "lost on purpose on the way out (lab)") \
-	X(DELAYED,	"delayed",	0, "held back on purpose (lab)") \
 	X(ASK_LIMIT,	"ask-limit",	1, "questions beyond the number answered in a millisecond") \
 	X(UNSENT,	"unsent",	1, "answers for which a GSO batch had no room") \
 	X(NO_MEMORY,	"no-memory",	1, "ring buffer full, map missing, or no linear copy of a frame") \

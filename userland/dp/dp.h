@@ -132,9 +132,6 @@ struct saina_dp_cb {
 };
 int saina_dp_event_fd(struct saina_dp *dp);
 int saina_dp_event_dispatch(struct saina_dp *dp, const struct saina_dp_cb *cb);
-/* Starts the thread that sends frames with an injected delay when they are due; without
- * it they are lost.  saina_dp_close() ends it. */
-int saina_dp_delay_start(struct saina_dp *dp);
 
 /* The XDP program, for BPF_PROG_TEST_RUN. */
 int saina_dp_prog_fd(const struct saina_dp *dp);

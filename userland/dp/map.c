@@ -16,8 +16,8 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* A change of one of these requires the next SAINA_LAYOUT in uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: increase SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 18, "the sizes below are those of layout 18");
-SAINA_ASSERT(DP_MAPS == 45, "there are other maps: increase SAINA_LAYOUT");
+SAINA_ASSERT(SAINA_LAYOUT == 19, "the sizes below are those of layout 19");
+SAINA_ASSERT(DP_MAPS == 44, "there are other maps: increase SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
 LAYOUT_SIZE(saina_job_conf, 2304);
 LAYOUT_SIZE(saina_job_rt, 472);
@@ -28,15 +28,14 @@ LAYOUT_SIZE(saina_output_head, 64);
 LAYOUT_SIZE(saina_slot_lock, 64);
 LAYOUT_SIZE(saina_clock, 2680);
 LAYOUT_SIZE(saina_arrival, 224);
-LAYOUT_SIZE(saina_counters, 472);
-LAYOUT_SIZE(saina_port_conf, 40);
+LAYOUT_SIZE(saina_counters, 464);
+LAYOUT_SIZE(saina_port_conf, 32);
 LAYOUT_SIZE(saina_addr, 16);
 LAYOUT_SIZE(saina_place, 12);
 LAYOUT_SIZE(saina_asked, 8);
 LAYOUT_SIZE(saina_event_seen, 528);
 LAYOUT_SIZE(saina_event, 40);
 LAYOUT_SIZE(saina_relay_msg, 8256);
-LAYOUT_SIZE(saina_delay_msg, 9240);
 
 const char *const dp_map_name[DP_MAPS] = {
 	[DP_GLOBAL] = "saina_global",
@@ -54,7 +53,6 @@ const char *const dp_map_name[DP_MAPS] = {
 	[DP_JOIN_SRC] = "saina_join_src",
 	[DP_EVENTS] = "saina_events",
 	[DP_RELAY] = "saina_relay",
-	[DP_DELAY] = "saina_delay",
 	[DP_FANOUT_IFB] = "saina_fanout_ifb",
 	[DP_TC_HANDOFF] = "saina_tc_handoff",
 	[DP_ASKED] = "saina_asked",

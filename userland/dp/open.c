@@ -190,7 +190,6 @@ void saina_dp_close(struct saina_dp *dp, bool unpin)
 {
 	if (!dp)
 		return;
-	dp_delay_stop(dp);
 	dp_rings_close(dp);
 	dp_ports_close(dp, unpin);
 	if (unpin || !dp->pinned)

@@ -154,7 +154,7 @@ int dp_port_egress(struct saina_dp *dp, int ifindex)
 	struct saina_port_conf c;
 	__u32 key = ifindex;
 
-	if (bpf_map_lookup_elem(dp->map[DP_PORTS], &key, &c) || (!c.loss_out && !c.delay_out_us))
+	if (bpf_map_lookup_elem(dp->map[DP_PORTS], &key, &c) || !c.loss_out)
 		return -1;
 	return dp->prog[DP_PROG_EGRESS];
 }
@@ -168,8 +168,7 @@ int dp_global_write(struct saina_dp *dp)
 
 	g.flags &= ~SAINA_GLOBAL_F_INJECT;
 	while (!bpf_map_get_next_key(dp->map[DP_PORTS], prev, &key)) {
-		if (!bpf_map_lookup_elem(dp->map[DP_PORTS], &key, &c) &&
-		    (c.loss_in || c.delay_in_us))
+		if (!bpf_map_lookup_elem(dp->map[DP_PORTS], &key, &c) && c.loss_in)
 			g.flags |= SAINA_GLOBAL_F_INJECT;
 		prev = &key;
 	}

@@ -29,7 +29,6 @@ enum dp_map {
 	DP_JOIN_SRC,
 	DP_EVENTS,
 	DP_RELAY,
-	DP_DELAY,
 	DP_FANOUT_IFB,
 	DP_ARRIVAL,
 	DP_TC_HANDOFF,
@@ -120,7 +119,6 @@ struct saina_dp {
 	bool	events_rest;
 	unsigned int budget;	/* records that this dispatch may still deliver */
 	const struct saina_dp_cb *cb;
-	struct dp_delay *delay;
 };
 
 /*
@@ -131,7 +129,7 @@ struct saina_dp {
  *	port		the ports
  *	fanout, job	where results go; the jobs
  *	touch		first reading of their maps
- *	shm, group, read, publish, event, delay
+ *	shm, group, read, publish, event
  *	attach, open	changes of a port; opening and closing
  */
 
@@ -255,8 +253,5 @@ void dp_group_clear(struct saina_dp *dp, const struct saina_job_conf *c);
 
 /* event.c */
 void dp_rings_close(struct saina_dp *dp);
-
-/* delay.c */
-void dp_delay_stop(struct saina_dp *dp);
 
 #endif /* SAINA_DP_PRIV_H */

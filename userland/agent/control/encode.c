@@ -147,8 +147,6 @@ void encode_port(struct msg *m, struct agent *a, const struct port *p)
 	if (p->mode != SAINA_PORT_MODE_NONE && !saina_dp_port_get(a->dp, p->ifindex, &conf)) {
 		SAINA_PUT(&o, SAINA_A_PORT_LOSS_IN, loss_in, conf.loss_in);
 		SAINA_PUT(&o, SAINA_A_PORT_LOSS_OUT, loss_out, conf.loss_out);
-		SAINA_PUT(&o, SAINA_A_PORT_DELAY_IN, delay_in, conf.delay_in_us);
-		SAINA_PUT(&o, SAINA_A_PORT_DELAY_OUT, delay_out, conf.delay_out_us);
 		SAINA_PUT(&o, SAINA_A_PORT_SEED, seed, conf.seed);
 	}
 	port_text(p, o.relayed, text, sizeof(text));

@@ -258,7 +258,6 @@ static int port_set(struct request *rq)
 	bool has_name = SAINA_HAS(req, SAINA_A_PORT_IFNAME);
 	int which = has_name ? SAINA_A_PORT_IFNAME : SAINA_A_PORT_IFINDEX;
 	const __u64 faults = 1ull << SAINA_A_PORT_LOSS_IN | 1ull << SAINA_A_PORT_LOSS_OUT |
-			     1ull << SAINA_A_PORT_DELAY_IN | 1ull << SAINA_A_PORT_DELAY_OUT |
 			     1ull << SAINA_A_PORT_SEED;
 	struct saina_port_conf conf = { 0 };
 	char text[SAINA_TEXT_LEN];
@@ -285,10 +284,6 @@ static int port_set(struct request *rq)
 		conf.loss_in = req->loss_in;
 	if (SAINA_HAS(req, SAINA_A_PORT_LOSS_OUT))
 		conf.loss_out = req->loss_out;
-	if (SAINA_HAS(req, SAINA_A_PORT_DELAY_IN))
-		conf.delay_in_us = req->delay_in;
-	if (SAINA_HAS(req, SAINA_A_PORT_DELAY_OUT))
-		conf.delay_out_us = req->delay_out;
 	if (SAINA_HAS(req, SAINA_A_PORT_SEED)) {
 		conf.seed = req->seed;
 		conf.drawn_in = conf.drawn_out = 0; /* restart the sequence */

@@ -160,9 +160,7 @@ VALUE(port_attached, true, PORT->port.mode != SAINA_PORT_MODE_NONE)
 VALUE(port_workers, true, PORT->workers)
 VALUE(port_relayed, true, PORT->relayed)
 
-enum { LOSS, DELAY };
-
-static enum verdict port_fault(const struct snapshot *s, unsigned int item, unsigned int part,
+static enum verdict port_loss(const struct snapshot *s, unsigned int item, unsigned int part,
 			       int arg, struct sample *o)
 {
 	const struct saina_port_conf *f = &s->port[item].faults;
@@ -170,10 +168,7 @@ static enum verdict port_fault(const struct snapshot *s, unsigned int item, unsi
 	if (part > 1)
 		return LAST;
 	snprintf(o->labels, sizeof(o->labels), "direction=\"%s\"", part ? "out" : "in");
-	if (arg == LOSS)
-		o->value = (part ? f->loss_out : f->loss_in) / 4294967296.0;
-	else
-		o->value = (part ? f->delay_out_us : f->delay_in_us) / 1e6;
+	o->value = (part ? f->loss_out : f->loss_in) / 4294967296.0;
 	return EMIT;
 }
 
@@ -316,8 +311,7 @@ static const struct family families[] = {
 	{ "saina_port_attached", GAUGE, "1 if the program is attached", OF_PORT, port_attached, 0 },
 	{ "saina_port_workers", GAUGE, "workers behind the port", OF_PORT, port_workers, 0 },
 	{ "saina_port_relayed_workers", GAUGE, "workers behind the port whose results take the slow path", OF_PORT, port_relayed, 0 },
-	{ "saina_port_injected_loss_ratio", GAUGE, "fraction of messages lost on purpose", OF_PORT, port_fault, LOSS },
-	{ "saina_port_injected_delay_seconds", GAUGE, "delay added to messages on purpose", OF_PORT, port_fault, DELAY },
+	{ "saina_port_injected_loss_ratio", GAUGE, "fraction of messages lost on purpose", OF_PORT, port_loss, 0 },
 
 	{ "saina_job_info", GAUGE, "number of the job, and the policy in force", OF_JOB, job_info, 0 },
 	{ "saina_job_state", GAUGE, "1 for the state the job is in", OF_JOB, job_state, 0 },

@@ -47,9 +47,7 @@ static int choose_mode(struct agent *a, const struct port *p, const char **why)
 	case SAINA_PORT_HOOK_TC:
 		return SAINA_PORT_MODE_TC;
 	}
-	if (p->delayed)
-		*why = "XDP because frames are delayed on purpose";
-	else if (is_userspace(a))
+	if (is_userspace(a))
 		*why = "XDP: Open vSwitch's userspace datapath takes frames before tc";
 	else if (strcmp(p->driver, "veth") && strcmp(p->driver, "tun"))
 		*why = "XDP because frames of this driver do not come in GSO batches";
@@ -63,12 +61,8 @@ static void resume_faults(struct agent *a, struct port *p)
 {
 	struct saina_port_conf conf;
 
-	if (saina_dp_port_get(a->dp, p->ifindex, &conf))
-		return;
-	p->faults = conf.loss_in || conf.loss_out || conf.delay_in_us || conf.delay_out_us;
-	p->delayed = conf.delay_in_us || conf.delay_out_us;
-	if (p->delayed && saina_dp_delay_start(a->dp))
-		log_error("port %s: %s", p->name, saina_dp_error(a->dp));
+	if (!saina_dp_port_get(a->dp, p->ifindex, &conf))
+		p->faults = conf.loss_in || conf.loss_out;
 }
 
 /* On failure p->text says why. */

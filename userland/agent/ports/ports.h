@@ -15,8 +15,7 @@
  * @mode: enum saina_port_mode
  * @hook_requested: enum saina_port_hook
  * @wanted: used by ports_sync()
- * @faults: delay or loss is injected
- * @delayed: delay is injected, or about to be
+ * @faults: loss is injected
  * @running: its link is up
  * @stp: spanning-tree state that keeps it from forwarding, NULL: none
  * @text: why it is not attached, or why at this hook
@@ -30,7 +29,6 @@ struct port {
 	int hook_requested;
 	bool wanted;
 	bool faults;
-	bool delayed;
 	bool running;
 	const char *stp;
 	char text[SAINA_TEXT_LEN];

@@ -25,55 +25,34 @@ struct port *ports_find(struct agent *a, int ifindex, const char *name)
 
 static int faults_set(struct agent *a, struct port *p, const struct saina_port_conf *conf)
 {
-	int ret = 0;
+	int ret = saina_dp_port_set(a->dp, p->ifindex, conf);
 
-	if (p->delayed)
-		ret = saina_dp_delay_start(a->dp);
-	if (!ret)
-		ret = saina_dp_port_set(a->dp, p->ifindex, conf);
 	if (ret)
 		return ret;
-	p->faults = conf->loss_in || conf->loss_out || conf->delay_in_us || conf->delay_out_us;
+	p->faults = conf->loss_in || conf->loss_out;
 	if (p->faults)
-		log_info(
-			"port %s: injected faults: loss %.2f %% in, %.2f %% out, delay %u us in, %u us out",
-			p->name, conf->loss_in / 42949672.96, conf->loss_out / 42949672.96,
-			conf->delay_in_us, conf->delay_out_us);
+		log_info("port %s: injected faults: loss %.2f %% in, %.2f %% out", p->name,
+			 conf->loss_in / 42949672.96, conf->loss_out / 42949672.96);
 	else
 		log_info("port %s: no injected faults any more", p->name);
 	return 0;
 }
 
-/* Only XDP can delay frames: attach it before a delay is set, detach it after. */
 int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port_conf *conf,
 	      char *text, size_t size)
 {
-	bool delayed = conf ? conf->delay_in_us || conf->delay_out_us : p->delayed;
-	struct port before = *p;
-	int ret = 0;
+	int before = p->hook_requested;
+	int ret = conf ? faults_set(a, p, conf) : 0;
 
-	text[0] = 0;
-	if (hook == SAINA_PORT_HOOK_TC && delayed) {
-		snprintf(text, size, "port %s: frames can be delayed by XDP only, not with hook tc",
-			 p->name);
-		return -EOPNOTSUPP;
+	if (ret) {
+		snprintf(text, size, "port %s: %.80s", p->name, saina_dp_error(a->dp));
+		return ret;
 	}
 	p->hook_requested = hook;
-	if (conf && !delayed)
-		ret = faults_set(a, p, conf);
-	if (!ret) {
-		p->delayed = delayed;
-		ret = port_hook_apply(a, p);
-		if (ret)
-			snprintf(text, size, "%s", p->text);
-	}
-	if (!ret && conf && delayed)
-		ret = faults_set(a, p, conf);
+	ret = port_hook_apply(a, p);
 	if (ret) {
-		if (!text[0])
-			snprintf(text, size, "port %s: %.80s", p->name, saina_dp_error(a->dp));
-		p->hook_requested = before.hook_requested;
-		p->delayed = before.delayed;
+		snprintf(text, size, "%s", p->text);
+		p->hook_requested = before;
 		if (p->mode != SAINA_PORT_MODE_NONE)
 			port_hook_apply(a, p);
 		return ret;
