@@ -44,7 +44,7 @@ WORDS = {
 }
 
 # Of a name that is taken for a file of this tree wherever it ends so, ...
-SUFFIXES = r"\.(?:c|h|cc|py|sh|mk|yaml|rst|md|abi)$"
+SUFFIXES = r"\.(?:c|h|cc|py|sh|mk|yaml|rst|md)$"
 # ... except for these: of the kernel's tree, and what `make` makes.
 FOREIGN = {"ynl-gen-c.py", "cli.py", "tools/net/ynl/cli.py", "build/"}
 
