@@ -65,6 +65,14 @@ static void resume_faults(struct agent *a, struct port *p)
 		p->faults = conf.loss_in || conf.loss_out;
 }
 
+/* If the port cannot have the hook that suits it, may it have the other one?  Bridges, tunnels and
+ * VLAN devices have no native XDP; tc works on them.
+ */
+static bool may_be_other(struct agent *a, const struct port *p)
+{
+	return p->hook_requested == SAINA_PORT_HOOK_AUTO && !is_userspace(a) && !p->delayed;
+}
+
 /* On failure p->text says why. */
 static int attach_hook(struct agent *a, struct port *p, int mode)
 {
@@ -78,7 +86,7 @@ static int attach_hook(struct agent *a, struct port *p, int mode)
 	ret = saina_dp_attach(a->dp, p->ifindex, (enum saina_dp_hook)mode, !is_userspace(a));
 	if (ret)
 		snprintf(p->text, sizeof(p->text), "%.110s%s", saina_dp_error(a->dp),
-			 ret == -EOPNOTSUPP && mode == SAINA_PORT_MODE_NATIVE
+			 ret == -EOPNOTSUPP && mode == SAINA_PORT_MODE_NATIVE && !may_be_other(a, p)
 				 ? "; hook \"generic\" would work, but is slower"
 				 : "");
 	return ret;
@@ -93,10 +101,10 @@ int port_hook_apply(struct agent *a, struct port *p)
 	mode = choose_mode(a, p, &why);
 	if (mode != before)
 		ret = attach_hook(a, p, mode);
-	if (ret && mode == SAINA_PORT_MODE_TC && p->hook_requested == SAINA_PORT_HOOK_AUTO) {
-		snprintf(tried, sizeof(tried), "XDP because of: %.110s", p->text);
+	if (ret && may_be_other(a, p)) {
+		mode = mode == SAINA_PORT_MODE_TC ? SAINA_PORT_MODE_NATIVE : SAINA_PORT_MODE_TC;
+		snprintf(tried, sizeof(tried), "%s because of: %.110s", mode_text[mode], p->text);
 		why = tried;
-		mode = SAINA_PORT_MODE_NATIVE;
 		ret = mode != before ? attach_hook(a, p, mode) : 0;
 	}
 	if (ret)
