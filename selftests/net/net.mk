@@ -6,7 +6,7 @@ NET_TESTS := json_test backend basic shm shm_server ctrl_fields loss bad_values 
 $(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,400,selftests/net/$(t).sh))
 # The lab itself, the limit of descriptors, the controller of groups and cloned frames: nearly two
 # minutes together.
-NET_TESTS_FULL := lab replug nofile grouping skb_clones
+NET_TESTS_FULL := lab two_hosts replug nofile grouping skb_clones
 $(foreach t,$(NET_TESTS_FULL),$(call test,net/$(t),full,host,400,selftests/net/$(t).sh))
 # Again with the tc hook, on a Linux bridge.
 HOOK_TESTS := basic loss hostile

@@ -70,7 +70,7 @@ static void resume_faults(struct agent *a, struct port *p)
  */
 static bool may_be_other(struct agent *a, const struct port *p)
 {
-	return p->hook_requested == SAINA_PORT_HOOK_AUTO && !is_userspace(a) && !p->delayed;
+	return p->hook_requested == SAINA_PORT_HOOK_AUTO && !is_userspace(a);
 }
 
 /* On failure p->text says why. */
