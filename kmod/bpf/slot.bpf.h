@@ -76,7 +76,7 @@ static __always_inline __u64 slot_expired(const struct saina_slot_meta *h, __u64
 	return is_above(now, h->deadline - 1) & is_above((__u64)h->count + 1, h->k_min);
 }
 
-/* Has it enough contributors? */
+/* Does the slot have enough contributors? */
 static __always_inline bool slot_complete(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
 	__u64 live = h->members & in->active;

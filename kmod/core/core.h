@@ -142,7 +142,7 @@ void saina_core_snapshot(const struct saina_job *job, struct saina_job_conf *con
 
 /* Bytes of map memory a job takes (documented in Documentation/architecture.rst). */
 __u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring);
-/* ... and a job by reference beyond that. */
+/* ... and a job with shared memory beyond that. */
 __u64 saina_core_memory_shared(__u32 payload, __u32 pool, __u32 workers);
 
 #endif /* _SAINA_CORE_H */

@@ -25,7 +25,7 @@ __u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring)
 }
 
 /**
- * saina_core_memory_shared() - bytes of map memory that a job by reference takes beyond that
+ * saina_core_memory_shared() - bytes of map memory that a job with shared memory takes beyond that
  * @payload: elements of a segment
  * @pool: hot slots
  * @workers: of the job

@@ -81,7 +81,7 @@ static int schedule_check(__u32 from, __u32 on, struct saina_core_err *err)
 	return on & ~ON_ALLOWED ? on_refuse(err) : 0;
 }
 
-/* Can this job have the policy? */
+/* Does the policy suit the job? */
 static int suits_check(const struct saina_job *job, const struct saina_policy *p,
 		       struct saina_core_err *err)
 {

@@ -118,7 +118,7 @@ same_lateness() {
 }
 check "lateness: metrics, worker show and job show have the same mean" slowwait 30 same_lateness
 kill -CONT "${worker_pids[all0]}" "${worker_pids[all1]}"
-equal "no worker is by reference" 0 "$(value saina_worker_by_reference)"
+equal "no worker shares memory" 0 "$(value saina_worker_shared_memory)"
 equal "lateness: the straggler, for which all wait, has missed nothing, the other worker neither" "0 0" \
 	"$(value saina_worker_late_total saina_job=all worker=0) $(value saina_worker_late_total saina_job=all worker=1)"
 equal "lateness: no worker of that job is slow" "alive alive" "$(saina_jq worker show all '[.[].state]|join(" ")')"

@@ -26,7 +26,7 @@ TYPE=${SAINA_TEST_TYPE:-int32}
 PAYLOAD=256
 [ "$TYPE" = int32 ] || PAYLOAD=128
 # Some workers have ended before the agent answers them.
-expected_log="by reference: cannot answer worker"
+expected_log="shared memory: cannot answer worker"
 
 # check_values KIND WORKERS POLICY LOSS [by-reference]: a job whose workers verify their results
 check_values() {

@@ -89,7 +89,7 @@ check "messages with descriptors to the control socket: sainad has no more descr
 check "messages with descriptors to the control socket: sainad serves other clients" agent_saina job show
 
 # 4. Connections that say nothing
-granted=$(counted share_lent)
+granted=$(counted share_granted)
 silent_before=$(counted share_silent)
 nobody "$WORK/shm_server.py" silent "$SAINA_SHARE" 300 >"$WORK/silent" &
 silent=$!
@@ -99,7 +99,7 @@ worker_reap 1
 start 1 local 1000000 --elements 8192 --think-us 2000 --restarts
 check "silent connections: a worker that joins meanwhile has its memory" slowwait 20 shm_in_use local
 more_granted() {
-	[ "$(counted share_lent)" -gt "$granted" ]
+	[ "$(counted share_granted)" -gt "$granted" ]
 }
 check "silent connections: its request was granted" slowwait 20 more_granted
 wait $silent

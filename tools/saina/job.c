@@ -99,7 +99,7 @@ static void job_print(const struct saina_job_attrs *job, bool show_tokens)
 		out_null("sfcd", NULL);
 	if (job->by_reference)
 		out_str("reference", job->by_reference == SAINA_REFERENCE_ONLY ?
-			"    by reference only: %s\n" : "    by reference: %s\n",
+			"    shared memory only: %s\n" : "    shared memory: %s\n",
 			HAS(REFERENCE) ? job->reference : "allowed");
 	if (HAS(TEXT))
 		out_str("text", "    %s\n", job->text);

@@ -194,7 +194,7 @@ local BODIES = {
 		{ "welcome.reports", 1, "dec", "Heartbeats may have a report" },
 		{ "welcome.part", 1, "dec", "Part that the worker computes" },
 		{ "welcome.parts", 1, "dec", "Parts of the gradient" },
-		{ "welcome.by_reference", 1, "dec", "The job may work by reference" },
+		{ "welcome.by_reference", 1, "dec", "The job may share memory" },
 		{ "welcome.reserved", 1, "zero", "Reserved" },
 	},
 	refuse = {

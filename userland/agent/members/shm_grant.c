@@ -71,7 +71,7 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
 		return refuse(m, -EACCES, "worker %u of job %u is not admitted in this session",
 			      q->worker, q->job);
 	if (!job->by_reference)
-		return refuse(m, -EPERM, "job %s does not work by reference: its operator has not allowed this",
+		return refuse(m, -EPERM, "job %s does not share memory: its operator has not allowed this",
 			      job->name);
 	aux = jobs_worker(a, job, q->worker);
 	if (aux->shm_session != q->session && saina_dp_shm_is_granted(a->dp, job->id, q->worker))

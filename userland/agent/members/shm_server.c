@@ -77,7 +77,7 @@ static void send_reply(int fd, const struct saina_shm_reply *m, const int map[2]
 	/* the worker asks again if this is lost */
 	if (sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EPIPE &&
 	    errno != ECONNRESET)
-		log_limited(&limit, LOG_L_WARN, "by reference: cannot answer: %s", strerror(errno));
+		log_limited(&limit, LOG_L_WARN, "shared memory: cannot answer: %s", strerror(errno));
 }
 
 static void send_refusal(struct agent *a, int fd, const struct ucred *who, int error,
@@ -87,7 +87,7 @@ static void send_refusal(struct agent *a, int fd, const struct ucred *who, int e
 
 	a->members->shm.counts[SHM_REFUSED]++;
 	snprintf(m.text, sizeof(m.text), "%s", text);
-	log_limited(&limit, LOG_L_INFO, "by reference: process %d of user %u: %s", who->pid,
+	log_limited(&limit, LOG_L_INFO, "shared memory: process %d of user %u: %s", who->pid,
 		    who->uid, m.text);
 	send_reply(fd, &m, NULL);
 }
@@ -147,7 +147,7 @@ static void close_silent(struct source *timer, uint32_t events)
 		s->counts[SHM_SILENT]++;
 		log_limited(
 			&limit, LOG_L_INFO,
-			"by reference: process %d of user %u has sent no request for %u ms: its connection is closed",
+			"shared memory: process %d of user %u has sent no request for %u ms: its connection is closed",
 			q->who.pid, q->who.uid, SILENCE_MS);
 		close_client(q);
 	}
@@ -231,13 +231,13 @@ int shm_server_init(struct agent *a)
 	s->listener.fd = peer_listen(path, SOCK_SEQPACKET, BACKLOG);
 	if (s->listener.fd == -ENAMETOOLONG) {
 		log_warn(
-			"by reference: the path %s is too long for a socket: no job can work by reference; set a shorter --runtime-dir",
+			"shared memory: the path %s is too long for a socket: no job can share memory; set a shorter --runtime-dir",
 			path);
 		s->listener.fd = -1;
 		return 0;
 	}
 	if (s->listener.fd < 0) {
-		log_error("by reference: %s: %s", path, strerror(-s->listener.fd));
+		log_error("shared memory: %s: %s", path, strerror(-s->listener.fd));
 		return s->listener.fd;
 	}
 	ret = loop_timer_add(&a->loop, &s->timer);

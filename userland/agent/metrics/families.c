@@ -293,7 +293,7 @@ static const struct family families[] = {
 	{ "saina_agent_uptime_seconds", GAUGE, "time since sainad was started", OF_AGENT, agent_up, 0 },
 	{ "saina_agent_held_up_seconds_total", COUNTER, "time in which sainad was not scheduled, in stalls longer than 0.1 s", OF_AGENT, agent_held_up, 0 },
 	{ "saina_agent_held_up_total", COUNTER, "number of stalls longer than 0.1 s in which sainad was not scheduled", OF_AGENT, agent_held_up_times, 0 },
-	{ "saina_agent_share_lent_total", COUNTER, "requests at the socket share that were granted shared memory", OF_AGENT, agent_grants, 0 },
+	{ "saina_agent_share_granted_total", COUNTER, "requests at the socket share that were granted shared memory", OF_AGENT, agent_grants, 0 },
 	{ "saina_agent_share_refused_total", COUNTER, "requests at the socket share that were refused", OF_AGENT, agent_grants_refused, 0 },
 	{ "saina_agent_share_silent_total", COUNTER, "connections to the socket share that ended without a request", OF_AGENT, agent_grants_silent, 0 },
 	{ "saina_agent_share_crowded_total", COUNTER, "connections to the socket share that were refused because too many were open without a request", OF_AGENT, agent_grants_crowded, 0 },
@@ -315,7 +315,7 @@ static const struct family families[] = {
 
 	{ "saina_job_info", GAUGE, "number of the job, and the policy in force", OF_JOB, job_info, 0 },
 	{ "saina_job_state", GAUGE, "1 for the state the job is in", OF_JOB, job_state, 0 },
-	{ "saina_job_stuck", GAUGE, "1 if the job has no data path (saina job show says why)", OF_JOB, job_detached, 0 },
+	{ "saina_job_without_data_path", GAUGE, "1 if the job has no data path (saina job show says why)", OF_JOB, job_detached, 0 },
 	{ "saina_job_workers", GAUGE, "number of workers of the job", OF_JOB, job_workers, 0 },
 	{ "saina_job_alive_workers", GAUGE, "workers that take part", OF_JOB, job_alive, 0 },
 	{ "saina_job_elements", GAUGE, "elements of the gradient", OF_JOB, job_elements, 0 },
@@ -334,7 +334,7 @@ static const struct family families[] = {
 
 	{ "saina_worker_info", GAUGE, "name of the worker", OF_WORKER, worker_info, 0 },
 	{ "saina_worker_state", GAUGE, "1 for the state the worker is in", OF_WORKER, worker_state, 0 },
-	{ "saina_worker_by_reference", GAUGE, "1 if the worker shares memory with the data path", OF_WORKER, worker_shared, 0 },
+	{ "saina_worker_shared_memory", GAUGE, "1 if the worker shares memory with the data path", OF_WORKER, worker_shared, 0 },
 	{ "saina_worker_silent_seconds", GAUGE, "time since the worker was last heard", OF_WORKER, worker_silent, 0 },
 	{ "saina_worker_round", GAUGE, "round of the worker's last heartbeat", OF_WORKER, worker_round, 0 },
 	{ "saina_worker_rounds_behind", GAUGE, "rounds that a live worker is behind the next round, which waits for the worker if these are more than the policy's lead; left out if the policy has no lead", OF_WORKER, worker_behind, 0 },
