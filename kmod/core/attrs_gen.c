@@ -154,7 +154,7 @@ static const struct saina_attr limits_attrs[] = {
 	ROW(limits, SAINA_A_LIMITS_MEMORY, U64, memory, "memory"),
 	ROW(limits, SAINA_A_LIMITS_JOBS_USED, U32, jobs_used, "jobs-used"),
 	ROW(limits, SAINA_A_LIMITS_MEMORY_USED, U64, memory_used, "memory-used"),
-	ROW(limits, SAINA_A_LIMITS_PLANE, U8, plane, "plane", .min = 1, .max = 2),
+	ROW(limits, SAINA_A_LIMITS_BACKEND, U8, backend, "backend", .min = 1, .max = 2),
 	ROW(limits, SAINA_A_LIMITS_BRIDGE, STRING, bridge, "bridge"),
 	ROW(limits, SAINA_A_LIMITS_OVSDB, STRING, ovsdb, "ovsdb"),
 };

@@ -158,7 +158,7 @@ struct saina_limits_attrs {
 	__u64 memory;
 	__u32 jobs_used;
 	__u64 memory_used;
-	__u8 plane;
+	__u8 backend;
 	char bridge[16];
 	char ovsdb[108];
 };

@@ -114,7 +114,7 @@ void saina_limits_show(const struct saina_core *c, int backend, struct saina_lim
 	SAINA_PUT(a, SAINA_A_LIMITS_JOBS, jobs, l.jobs);
 	SAINA_PUT(a, SAINA_A_LIMITS_MEMORY_JOB, memory_job, l.memory_job);
 	SAINA_PUT(a, SAINA_A_LIMITS_MEMORY, memory, l.memory);
-	SAINA_PUT(a, SAINA_A_LIMITS_PLANE, plane, backend);
+	SAINA_PUT(a, SAINA_A_LIMITS_BACKEND, backend, backend);
 }
 
 void saina_event_show(const struct saina_event *ev, const char *job, struct saina_event_attrs *a)

@@ -102,7 +102,7 @@ int saina_nl_limits_get_doit(struct sk_buff *skb, struct genl_info *info)
 	reply = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
 	if (!reply)
 		return -ENOMEM;
-	saina_limits_show(rq->sn->core, SAINA_PLANE_KERNEL, &rq->limits);
+	saina_limits_show(rq->sn->core, SAINA_BACKEND_KERNEL, &rq->limits);
 	return saina_request_answer(rq, 0, reply, &saina_limits_class);
 }
 

@@ -16,7 +16,7 @@ static int notification_fill(struct sk_buff *skb, struct saina_net *sn, int cmd,
 	} a;
 
 	if (!job) {
-		saina_limits_show(sn->core, SAINA_PLANE_KERNEL, &a.limits);
+		saina_limits_show(sn->core, SAINA_BACKEND_KERNEL, &a.limits);
 		return saina_nlmsg_put(skb, &to, &saina_limits_class, &a);
 	}
 	if (worker >= 0) {

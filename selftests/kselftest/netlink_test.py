@@ -478,7 +478,7 @@ Tap.same(len(f.dump("worker-get")[0]), 4096, "after a socket was closed in the m
 for j in range(64):
     f.do("job-del", job(id=j))
 sh("ip link del sv0")
-Tap.same([f.do("limits-get")[k] for k in ("memory-used", "plane")], [0, 1],
+Tap.same([f.do("limits-get")[k] for k in ("memory-used", "backend")], [0, 1],
          "no job and no memory is in use at the end")
 
 # --- limits ----------------------------------------------------------------------------------
@@ -488,7 +488,7 @@ config = Family(5)
 config.subscribe("config")
 f.do("limits-set", {"jobs": 2, "memory-job": 1 << 30})
 limits = {"jobs": 2, "memory-job": 1 << 30, "memory": 1 << 32, "jobs-used": 0,
-                     "memory-used": 0, "plane": 1}
+                     "memory-used": 0, "backend": 1}
 Tap.same(f.do("limits-get"), limits, "limits-set changes what it names")
 Tap.same(config.note(), ("limits-ntf", limits), "limits-set is notified, with all limits as in the reply")
 Tap.refused(lambda: f.do("limits-set", {"jobs": 0}), errno.ERANGE, "1..256", "jobs",

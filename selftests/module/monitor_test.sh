@@ -18,7 +18,7 @@ module=$SAINA_TEST_MODULE
 
 # Read by lib.sh.
 # shellcheck disable=SC2034
-SAINA_TEST_PLANE=kernel
+SAINA_TEST_BACKEND=kernel
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"
 
@@ -38,7 +38,7 @@ slowwait 20 grep -q monitoring "$WORK/agent.monitor" || bail "saina monitor does
 
 # 1. Limits
 check "limits are set in the kernel" saina limits set jobs 99
-check "monitor: limits-changed is sent after limits are set in the kernel" slowwait 60 event_seen '.event == "limits-changed" and .jobs == 99 and .plane == "kernel"'
+check "monitor: limits-changed is sent after limits are set in the kernel" slowwait 60 event_seen '.event == "limits-changed" and .jobs == 99 and .backend == "kernel"'
 check "monitor at the agent: limits-changed is sent after limits are set in the kernel" slowwait 60 grep -q '"limits-changed".*"jobs":99,' "$WORK/agent.events"
 check "limits are set at the agent" agent_saina limits set jobs 98
 check "monitor: limits-changed is sent after limits are set at the agent" slowwait 60 event_seen '.event == "limits-changed" and .jobs == 98'

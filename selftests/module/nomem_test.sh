@@ -14,5 +14,5 @@ mkdir -p "$dir"
 cp -u "$top"/selftests/module/nomem/* "$dir"
 "$top/selftests/vm/saina-vm" build-module -k "$kernel" "$dir" >"$dir.log" 2>&1 ||
 	{ echo "Bail out! nomem.ko does not build for $kernel: $dir.log"; exit 1; }
-exec "$top/selftests/in-vm" "$kernel" "$2" env SAINA_TEST_PLANE=agent SAINA_TEST_NOMEM="$dir/nomem.ko" \
+exec "$top/selftests/in-vm" "$kernel" "$2" env SAINA_TEST_BACKEND=agent SAINA_TEST_NOMEM="$dir/nomem.ko" \
 	"$top/selftests/net/nomem.sh"

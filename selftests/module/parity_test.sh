@@ -16,7 +16,7 @@
 here=$(dirname "$(readlink -f "$0")")
 module=$SAINA_TEST_MODULE
 # The agent begins with the jobs, on a bridge that needs no other module.
-export SAINA_TEST_PLANE=agent SAINA_LAB_DATAPATH=netdev
+export SAINA_TEST_BACKEND=agent SAINA_LAB_DATAPATH=netdev
 
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"

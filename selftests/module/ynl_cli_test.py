@@ -109,7 +109,7 @@ Tap.same([w["id"] for w in dump("worker-get", {"job-name": "a"})], [0, 1], "work
 Tap.same(do("job-new", {"name": "b", "elements": 5, "workers": 1})["id"], 1, "another job gets the next number")
 Tap.same([(j["id"], j["state"]) for j in dump("job-get")], [(0, "running"), (1, "forming")], "job-get dumps all jobs")
 limits = do("limits-get", {})
-Tap.ok(isinstance(limits, dict) and limits["plane"] == "kernel" and limits["jobs-used"] == 2,
+Tap.ok(isinstance(limits, dict) and limits["backend"] == "kernel" and limits["jobs-used"] == 2,
        "limits-get shows the limits", limits)
 Tap.same(do("limits-set", {"jobs": 9}), None, "limits-set is taken")
 

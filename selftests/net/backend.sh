@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The variables that choose what the other tests run on do so: the datapath of Open vSwitch
-# (SAINA_LAB_DATAPATH) and the backend (SAINA_TEST_PLANE).
+# (SAINA_LAB_DATAPATH) and the backend (SAINA_TEST_BACKEND).
 #
 #     w0 <--- ping ---> w1      w0, w1 reduce
 #

@@ -41,13 +41,13 @@ mixed)	DEFAULT_BRIDGE=linux BRIDGES=linux SAINA_LAB_HOOK=tc ;;
 	exit 2 ;;
 esac
 # The backend, which has the jobs: the agent, or the kernel (saina.ko, in the switch's namespace).
-BACKEND=${SAINA_TEST_PLANE:-agent}
+BACKEND=${SAINA_TEST_BACKEND:-agent}
 tool_opts=()
 case $BACKEND in
 agent)	export SAINA_CONTROL=$AGENT_SOCKET ;;
 kernel)	export SAINA_CONTROL=kernel SAINA_CTL_SOCKET=$AGENT_SOCKET
 	tool_opts=(-n "saina-$LAB-sw") ;;
-*)	echo "SAINA_TEST_PLANE=$BACKEND: agent or kernel"
+*)	echo "SAINA_TEST_BACKEND=$BACKEND: agent or kernel"
 	exit 2 ;;
 esac
 

@@ -94,7 +94,7 @@ $(foreach t,death backend join slowpath hostile ctrl_fields shm_server hung,$(ca
 $(foreach t,delay ports jobs generic foreign,$(call net-vm,$(t),full,6.1))
 
 # clsact is what 6.1 has.
-$(call test,net/hook,full,6.1,1500,env SAINA_TEST_PLANE=agent selftests/net/hook.sh)
+$(call test,net/hook,full,6.1,1500,env SAINA_TEST_BACKEND=agent selftests/net/hook.sh)
 
 $(B)/selftests/rawsend: $(call objs,selftests/net/rawsend.c)
 	$(call link,$^)

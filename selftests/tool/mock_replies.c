@@ -141,7 +141,7 @@ static void limits(struct nlmsghdr *nlh, int i)
 	U64(LIMITS_MEMORY, 3ull << 30);
 	U32(LIMITS_JOBS_USED, 2);
 	U64(LIMITS_MEMORY_USED, 25794968);
-	U8(LIMITS_PLANE, SAINA_PLANE_KERNEL);
+	U8(LIMITS_BACKEND, SAINA_BACKEND_KERNEL);
 }
 
 static const struct {

@@ -170,7 +170,7 @@ static const char *const stats_pieces[] = {
 };
 static const char *const limits_pieces[] = {
 	"jobs 2 of 64\nmemory 24.6 MiB of 3.0 GiB\nmemory-job 1.0 GiB at most\napplied by the kernel\n",
-	"[{\"jobs_used\":2,\"jobs\":64,\"memory_used\":25794968,\"memory\":3221225472,\"memory_job\":1073741824,\"plane\":\"kernel\"}]",
+	"[{\"jobs_used\":2,\"jobs\":64,\"memory_used\":25794968,\"memory\":3221225472,\"memory_job\":1073741824,\"backend\":\"kernel\"}]",
 	NULL,
 };
 

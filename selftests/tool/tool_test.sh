@@ -199,7 +199,7 @@ check "monitor: worker-left is sent when a worker leaves" slowwait 10 event_seen
 check_silent "limits set: 9 jobs are accepted" limits set jobs 9
 check "monitor: limits-changed is sent after limits are set" slowwait 10 event_seen '.event=="limits-changed"'
 equal "monitor: limits-changed has all limits" '[9,1073741824,4294967296,1,"agent"]' "$(
-	events 'select(.event=="limits-changed")|[.jobs,.memory_job,.memory,.jobs_used,.plane]|@json')"
+	events 'select(.event=="limits-changed")|[.jobs,.memory_job,.memory,.jobs_used,.backend]|@json')"
 check_silent "job set: a token is accepted" job set digits token new
 check "monitor: job-changed is sent after a job is changed" slowwait 10 event_seen '.event=="job-changed" and .name=="digits"'
 check_silent "policy set: one is set from round 500 on" policy set digits fastest:k=1 from 500

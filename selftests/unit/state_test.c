@@ -99,14 +99,14 @@ static void put_job(int id)
 static int make_file(void **state)
 {
 	struct nlmsghdr *nlh;
-	__u32 *plane;
+	__u32 *backend;
 	int id;
 
 	len = 0;
 	memset(file, 0, sizeof(file));
 	nlh = start(STATE_CMD_BACKEND);
-	plane = mnl_nlmsg_put_extra_header(nlh, sizeof(*plane));
-	*plane = SAINA_PLANE_AGENT;
+	backend = mnl_nlmsg_put_extra_header(nlh, sizeof(*backend));
+	*backend = SAINA_BACKEND_AGENT;
 	end(nlh);
 	nlh = start(SAINA_CMD_LIMITS_SET);
 	mnl_attr_put_u32(nlh, SAINA_A_LIMITS_JOBS, 7);
@@ -139,7 +139,7 @@ static void whole_file(void **state)
 	struct saved s;
 
 	assert_int_equal(parse(&s, file, len), 0);
-	assert_int_equal(s.backend, SAINA_PLANE_AGENT);
+	assert_int_equal(s.backend, SAINA_BACKEND_AGENT);
 	assert_int_equal(s.limits.jobs, 7);
 	assert_int_equal(s.n, JOBS);
 	assert_string_equal(s.job[1].job.name, "job1");

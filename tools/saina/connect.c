@@ -38,12 +38,12 @@ int limits_of(struct saina_ctl *ctl, struct saina_limits_attrs *l)
 			      limits_cb, l);
 }
 
-/* Which backend has the jobs of @ctl: enum saina_plane, 0: unknown. */
+/* Which backend has the jobs of @ctl: enum saina_backend, 0: unknown. */
 static int backend_of(struct saina_ctl *ctl)
 {
 	struct saina_limits_attrs l;
 
-	return limits_of(ctl, &l) ? 0 : l.plane;
+	return limits_of(ctl, &l) ? 0 : l.backend;
 }
 
 static struct saina_ctl *open_agent(const char **error)
@@ -97,7 +97,7 @@ struct saina_ctl *connect_serving_agent(void)
 	const char *error;
 	struct saina_ctl *agent = open_agent(&error);
 
-	if (agent && probe_backend(agent) == SAINA_PLANE_KERNEL && serves_here(agent))
+	if (agent && probe_backend(agent) == SAINA_BACKEND_KERNEL && serves_here(agent))
 		return agent;
 	saina_ctl_close(agent);
 	return NULL;
@@ -119,8 +119,8 @@ static struct saina_ctl *find(const struct tool *t, bool through_agent, bool *un
 		return ctl;
 	agent = open_agent(&ignored);
 	backend = agent ? probe_backend(agent) : 0;
-	*unused = backend == SAINA_PLANE_AGENT && !is_chosen(t);
-	if (*unused || (through_agent && backend == SAINA_PLANE_KERNEL && serves_here(agent))) {
+	*unused = backend == SAINA_BACKEND_AGENT && !is_chosen(t);
+	if (*unused || (through_agent && backend == SAINA_BACKEND_KERNEL && serves_here(agent))) {
 		saina_ctl_close(ctl);
 		return agent;
 	}

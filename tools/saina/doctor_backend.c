@@ -17,7 +17,7 @@
 /* The agent, if it answers. */
 struct agent_state {
 	struct saina_ctl *ctl;
-	int backend;		/* enum saina_plane, 0: unknown */
+	int backend;		/* enum saina_backend, 0: unknown */
 	const char *error;	/* why it does not answer */
 	char where[PATH_MAX];
 };
@@ -115,7 +115,7 @@ static void report_module_loaded(const struct doc_state *s, const struct agent_s
 		doc_report(DOC_WARN, "module-btf",
 			   "build saina.ko with make module, which says what BTF needs (pahole, vmlinux of this kernel)",
 			   "saina.ko was built without BTF: no program can use it, so sainad has the jobs itself");
-	if (agent->backend == SAINA_PLANE_AGENT)
+	if (agent->backend == SAINA_BACKEND_AGENT)
 		doc_report(DOC_WARN, "module",
 			   "rmmod saina; or restart sainad when its workers are done, with control_plane = \"auto\"",
 			   "saina.ko is loaded, but not in use: sainad at %s has the jobs; sainad was started before, or jobs were running, or control_plane is \"agent\"",
@@ -179,7 +179,7 @@ void doc_backend(struct doc_state *s)
 	s->ctl = connect_quiet(s->t, &error);
 	agent.ctl = connect_agent_quiet(s->t, &agent.error);
 	if (agent.ctl) {
-		agent.backend = limits_of(agent.ctl, &l) ? 0 : l.plane;
+		agent.backend = limits_of(agent.ctl, &l) ? 0 : l.backend;
 		snprintf(agent.where, sizeof(agent.where), "%s", saina_ctl_peer(agent.ctl));
 		if (saina_ctl_warning(agent.ctl)[0])
 			doc_report(DOC_FAIL, "state",

@@ -18,8 +18,8 @@ static void print_limits(void *arg, const void *obj)
 	out_bytes("memory_used", "memory %s", l->memory_used);
 	out_bytes("memory", " of %s\n", l->memory);
 	out_bytes("memory_job", "memory-job %s at most\n", l->memory_job);
-	if (SAINA_HAS(l, SAINA_A_LIMITS_PLANE))
-		out_str("plane", "applied by the %s\n", backend_name(l->plane));
+	if (SAINA_HAS(l, SAINA_A_LIMITS_BACKEND))
+		out_str("backend", "applied by the %s\n", backend_name(l->backend));
 	out_close();
 }
 

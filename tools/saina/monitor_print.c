@@ -183,7 +183,7 @@ static void print_limits_line(const void *obj)
 	out_bytes("memory_used", " memory %s", l->memory_used);
 	out_bytes("memory", " of %s", l->memory);
 	out_bytes("memory_job", " memory-job %s at most", l->memory_job);
-	out_str("plane", ", applied by the %s", backend_name(l->plane));
+	out_str("backend", ", applied by the %s", backend_name(l->backend));
 	out_text("\n");
 }
 

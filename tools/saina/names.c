@@ -28,9 +28,9 @@ const char *worker_state_name(unsigned int state)
 	return worker_state_words[state - SAINA_WORKER_STATE_ALIVE];
 }
 
-const char *backend_name(unsigned int plane)
+const char *backend_name(unsigned int backend)
 {
-	return plane == SAINA_PLANE_KERNEL ? "kernel" : "agent";
+	return backend == SAINA_BACKEND_KERNEL ? "kernel" : "agent";
 }
 
 const char *policy_name(const struct saina_policy_attrs *a)

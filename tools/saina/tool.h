@@ -101,7 +101,7 @@ void rpc_list_free(struct rpc_list *list);
 /* ---- names of things ---- */
 const char *job_state_name(unsigned int state);
 const char *worker_state_name(unsigned int state);
-const char *backend_name(unsigned int plane);
+const char *backend_name(unsigned int backend);
 /* The text form; static storage, valid until the next call. */
 const char *policy_name(const struct saina_policy_attrs *a);
 extern const char *const job_state_words[], *const worker_state_words[];

@@ -12,13 +12,13 @@
 #define SAINA_NLMSG_TYPE	32
 
 /**
- * enum saina_plane - control plane, which has the jobs
- * @SAINA_PLANE_KERNEL: saina.ko
- * @SAINA_PLANE_AGENT: sainad
+ * enum saina_backend - which has the jobs
+ * @SAINA_BACKEND_KERNEL: saina.ko
+ * @SAINA_BACKEND_AGENT: sainad
  */
-enum saina_plane {
-	SAINA_PLANE_KERNEL = 1,
-	SAINA_PLANE_AGENT,
+enum saina_backend {
+	SAINA_BACKEND_KERNEL = 1,
+	SAINA_BACKEND_AGENT,
 };
 
 /**
@@ -233,7 +233,7 @@ enum {
 	SAINA_A_LIMITS_MEMORY,
 	SAINA_A_LIMITS_JOBS_USED,
 	SAINA_A_LIMITS_MEMORY_USED,
-	SAINA_A_LIMITS_PLANE,
+	SAINA_A_LIMITS_BACKEND,
 	SAINA_A_LIMITS_PAD,
 	SAINA_A_LIMITS_BRIDGE,
 	SAINA_A_LIMITS_OVSDB,

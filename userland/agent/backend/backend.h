@@ -21,7 +21,7 @@ struct detached_job {
 
 /**
  * struct backend_ops
- * @owner: enum saina_plane
+ * @owner: enum saina_backend
  * @name: for metrics
  * @keeps_jobs: jobs and limits outlive the agent
  * @uses_module: programs of the data path call saina.ko

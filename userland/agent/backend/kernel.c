@@ -459,7 +459,7 @@ static void kernel_uninit(struct agent *a)
 }
 
 const struct backend_ops kernel_backend = {
-	.owner = SAINA_PLANE_KERNEL,
+	.owner = SAINA_BACKEND_KERNEL,
 	.name = "kernel",
 	.keeps_jobs = true,
 	.uses_module = true,

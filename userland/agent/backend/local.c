@@ -45,7 +45,7 @@ static int local_limits_set(struct agent *a, const struct saina_limits *limits,
 }
 
 const struct backend_ops local_backend = {
-	.owner = SAINA_PLANE_AGENT,
+	.owner = SAINA_BACKEND_AGENT,
 	.name = "agent",
 	.start = local_start,
 	.job_new = local_job_new,

@@ -93,7 +93,7 @@ bool state_has_running_local(const struct saved *s)
 {
 	int i;
 
-	for (i = 0; s && s->backend != SAINA_PLANE_KERNEL && i < s->n; i++)
+	for (i = 0; s && s->backend != SAINA_BACKEND_KERNEL && i < s->n; i++)
 		if (has_live_worker(&s->job[i].job))
 			return true;
 	return false;
@@ -102,7 +102,7 @@ bool state_has_running_local(const struct saved *s)
 bool state_of_other_backend(const struct agent *a, const struct saved *s)
 {
 	return s &&
-	       (a->backend->ops->owner == SAINA_PLANE_KERNEL) != (s->backend == SAINA_PLANE_KERNEL);
+	       (a->backend->ops->owner == SAINA_BACKEND_KERNEL) != (s->backend == SAINA_BACKEND_KERNEL);
 }
 
 /* Restores what the agent knows of workers.  Time without an agent does not count as silence. */

@@ -54,7 +54,7 @@ static int write_limits(FILE *f, struct agent *a)
 	struct saina_limits_attrs o;
 	struct msg m;
 
-	saina_limits_show(a->jobs->core, SAINA_PLANE_AGENT, &o);
+	saina_limits_show(a->jobs->core, SAINA_BACKEND_AGENT, &o);
 	msg_start(&m, SAINA_CMD_LIMITS_SET, 0, 0);
 	saina_ctl_encode(m.nlh, &saina_limits_class, &o);
 	return write_msg(f, m.nlh);

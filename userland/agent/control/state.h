@@ -10,7 +10,7 @@
 #include "core/core.h"
 
 #define STATE_CMD_WORKER 0x80
-#define STATE_CMD_BACKEND 0x81	/* payload: __u32, enum saina_plane */
+#define STATE_CMD_BACKEND 0x81	/* payload: __u32, enum saina_backend */
 
 /* Follows the WORKER_SET of the same worker.  Files of older versions end before @shm_session. */
 struct state_worker {
@@ -38,7 +38,7 @@ struct saved_port {
 
 /**
  * struct saved - content of a state file
- * @backend: enum saina_plane, 0: unknown
+ * @backend: enum saina_backend, 0: unknown
  * @has_limits: @limits are valid
  */
 struct saved {
