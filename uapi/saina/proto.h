@@ -281,8 +281,8 @@ enum saina_path {
  *	who does not know it can say where this worker is
  * @elements: elements the worker intends to reduce, 0 = whatever the job has;
  *	more than the job has is refused
- * @arrays: number of arrays that @elements are reduced in, at most.  Each begins at a segment: where
- *	the first worker decides the job's size, it is so much larger.  0: @elements say all
+ * @arrays: number of arrays that @elements are reduced in, at most.  Each begins at a segment:
+ *	where the first worker decides the job's size, it is so much larger.  0: @elements say all
  * @per_worker: .. and that has room for one more array, of so many elements for each worker of
  *	the job
  * @round: the first round this worker would send (0 for a fresh one, at most
