@@ -54,7 +54,7 @@ static void bail(const char *what, const char *why)
 
 static void open_dp(void)
 {
-	const struct saina_dp_opts opts = { .pin_dir = pins };
+	const struct saina_dp_opts opts = { .pin_dir = pins, .any_port = true };
 
 	if (saina_dp_open(&dp, &opts))
 		bail("saina_dp_open", saina_dp_error(dp));
