@@ -250,6 +250,77 @@ static void test_down(void)
 	j = four(p);
 	job_verdict(&j, k_follows(&j, "sssssffff", "221112233"),
 		    "sfcd down: with cth=k as many rounds as k is have to agree");
+	j = four(down(2, 0, 1));
+	job_verdict(&j, k_follows(&j, "ssssf", "21112"), "sfcd down: without kmin k does not fall below 1");
+}
+
+/* Round 0 of a job of 32 segments with 2 samples each, of which @negative are; k after it. */
+static uint32_t k_after_parity(unsigned int negative)
+{
+	struct saina_policy p = policy_sfcd(1, 999, 1, 32);
+	int32_t v[JOB_ELEMS];
+	struct job j;
+
+	p.flags = SAINA_POLICY_F_PARITY;
+	j = job_create(5, 2, 32, p);
+	for (uint32_t s = 0; s < 32; s++, negative -= negative > 1 ? 2 : negative) {
+		signs(v, negative > 1 ? 1ull << 32 | 1 : negative);
+		send_grad_v(&j, 0, 0, s, v);
+	}
+	return job_rt(&j).last_observed == 64 ? job_rt(&j).k_next : 0;
+}
+
+/* .999 of 64 samples is 63.936. */
+static void test_threshold(void)
+{
+	struct job j = job_create(5, 2, 1, policy_sfcd(1, 999, 1, 1));
+	int32_t v[JOB_ELEMS];
+	bool ok;
+
+	signs(v, 0);
+	flips_after(&j, 0, v, false, false);
+	signs(v, ~0ull >> 1);
+	ok = flips_after(&j, 1, v, false, false) == 63 && job_rt(&j).k_next == 1;
+	signs(v, 1ull << 63);
+	ok &= flips_after(&j, 2, v, false, false) == 64 && job_rt(&j).k_next == 2;
+	job_verdict(&j, ok, "sfcd: a share that is no whole number of signs is reached by the next one above it");
+	ok = k_after_parity(62) == 1 && k_after_parity(63) == 2;
+	job_verdict(&j, ok, "sfcd parity: a share that is no whole number of signs is cut off, as SAINA's is");
+}
+
+/* kmax is above the number of live workers. */
+static void test_kmax(void)
+{
+	struct saina_policy p = policy_sfcd(3, 500, 1, 1);
+	struct job j;
+
+	p.k_max = 4;
+	j = four(p);
+	job_set_active(&j, 7);
+	job_verdict(&j, k_follows(&j, "sff", "333"), "sfcd: k does not rise above the live workers, whatever kmax is");
+}
+
+/* Signs of another stride are those of other elements. */
+static void test_anew(void)
+{
+	struct job j = job_create(5, 2, 1, policy_sfcd(1, 500, 3, 1));
+	struct saina_policy p = policy_sfcd(1, 500, 3, 2);
+	int32_t v[JOB_ELEMS];
+	bool ok = true;
+
+	for (uint32_t r = 0; r < 6; r++) {
+		signs(v, r & 1 ? ~0ull : 0);
+		if (r == 2)
+			job_set_policy(&j, p);
+		if (r == 4) {
+			p.flags = SAINA_POLICY_F_DOWN;
+			job_set_policy(&j, p);
+		}
+		flips_after(&j, r, v, false, false);
+		/* each second round is the first one of its policy, which decides nothing */
+		ok &= job_rt(&j).primed && job_rt(&j).converged == (r & 1);
+	}
+	job_verdict(&j, ok, "sfcd: with another stride, or with and without down, it begins anew");
 }
 
 /* With a smaller cth k falls at once, while rounds that flipped are still counted. */
@@ -342,6 +413,9 @@ void defects_sfcd(void)
 	test_6k();
 	test_6m();
 	test_6p_sfcd();
+	test_threshold();
+	test_anew();
+	test_kmax();
 	test_down();
 	test_down_smaller_cth();
 	test_down_latched();

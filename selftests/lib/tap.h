@@ -46,12 +46,6 @@ static inline __attribute__((format(printf, 1, 2))) void tap_note(const char *fm
 	fflush(stdout);
 }
 
-static inline void tap_skip(const char *name, const char *why)
-{
-	printf("ok %d - %s # SKIP %s\n", ++tap_count, name, why);
-	fflush(stdout);
-}
-
 /* Nothing can be tested here at all. */
 static inline void __attribute__((noreturn)) tap_skip_all(const char *why)
 {
