@@ -36,10 +36,12 @@ $(B)/selftests/verifier_test: $(B)/obj/selftests/datapath/verifier_test.o
 
 check-programs: $(B)/selftests/verifier_test $(DATAPATH_TESTS:%=$(B)/selftests/%)
 
-$(foreach t,defects_test sfcd_parity_test race_test race_shm_test race_window_test race_ps_test tc_test groups_test hostile_test tc_handoff_test meta_test touch_test,$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
+$(foreach t,defects_test race_test race_shm_test race_window_test race_ps_test tc_test groups_test hostile_test tc_handoff_test meta_test touch_test,$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
 $(call test,verifier_test,quick,unit,400,$(B)/selftests/verifier_test)
 $(call test,verifier_test,full,vm,300,$(B)/selftests/verifier_test)
 $(call test,shm_ring_test,full,unit,400,$(B)/selftests/shm_ring_test)
+# No mutant is seen by it alone.
+$(call test,sfcd_parity_test,full,unit,400,$(B)/selftests/sfcd_parity_test)
 # What the kernel makes of metadata is each kernel's own.
 $(call test,meta_test,full,vm,1200,$(B)/selftests/meta_test 3000)
 $(call test,hostile_tc_test,quick,unit,400,$(B)/selftests/hostile_test --tc)

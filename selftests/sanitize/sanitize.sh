@@ -25,7 +25,7 @@ trap '[ -z "$child" ] || { kill -TERM "$child"; wait "$child"; }; exit 130' INT 
 case $kind in
 address)
 	# Not those that compare the BPF programs with the oracle for minutes.
-	programs='_test$' without='^(trace_test|race_test|sfcd_parity_test)$'
+	programs='_test$' without='^(trace_test|race_test)$'
 	scripts=(unit/sainad_test tool/tool_test net/agent net/join)
 	export SAINA_SLOW=3 ;;
 thread)
