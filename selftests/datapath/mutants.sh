@@ -18,7 +18,7 @@
 # Whether each edit applies, and no more (selftests/lint/mutants.sh): -n, before -k.
 #
 # What the tests beside trace_test and ps_test are for: -t prints, in the place of a verdict, the first
-# two tests that kill a mutant, or one of these two.
+# two tests that kill a mutant, or one of these two (mutants.alone).
 #
 # Each mutant is one line: its name, the file, and the edit, which replaces a string that must
 # be in the file exactly once.  Prints at the end which mutants survived and which are stale,
