@@ -13,6 +13,7 @@ DistributedDataParallel: see saina.torch.
 """
 
 from ._lib import Error, version
-from .worker import Call, Info, Request, Segment, Stats, Worker, join
+from .records import Call, Info, Segment, Stats
+from .worker import Request, Worker, join
 
 __all__ = ["Call", "Error", "Info", "Request", "Segment", "Stats", "Worker", "join", "version"]

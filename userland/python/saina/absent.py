@@ -11,7 +11,8 @@ from typing import Any, Callable, List, Optional
 
 from ._lib import Error
 from .preamble import Preamble
-from .worker import Call, Request, Worker, rank_list
+from .records import Call
+from .worker import Request, Worker, rank_list
 
 #: Seconds of waiting after which a rank reports the ones that its round waits for.
 _REPORT_S = 12

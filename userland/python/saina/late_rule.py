@@ -10,7 +10,8 @@ import warnings
 from typing import Any, Callable, Deque, Iterable, List
 
 from ._lib import lib
-from .worker import Call, Worker
+from .records import Call
+from .worker import Worker
 
 #: Rounds that are looked at, and the share of this rank's gradients in them from which on it warns.
 ROUNDS, SHARE = 100, 0.1

@@ -13,7 +13,8 @@ from typing import Any, Dict, NamedTuple, Optional
 import torch
 
 from ._lib import Error
-from .worker import Info, environment
+from .records import Info
+from .worker import environment
 
 ONE_EACH = "use one State for each model, and one job for each State (State(job=..))"
 

@@ -14,7 +14,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 import numpy
 
 from ._lib import Error
-from .worker import Call, Request, Worker, rank_list
+from .records import Call
+from .worker import Request, Worker, rank_list
 
 _NOTICE = struct.Struct("<IIIIIHHd")
 #: Elements of the preamble for each worker of the job.

@@ -16,10 +16,11 @@ from .buckets import Bucket, Started, same_layout
 from .membership import group_secret, group_wait_joined
 from .peer_state import Server, Unavailable, Unfit, address_towards, fetch_any, token_of
 from .preamble import JOINING, Notice, Preamble
+from .records import Call
 from .state_check import check_position
 from .transfer import REST_S, Transfer
 from .wrapper import has_group
-from .worker import Call, Worker, environment
+from .worker import Worker, environment
 
 _NO_SECRET = ("the ranks have neither a token nor a process group in common: set a token by `saina job set JOB token TOKEN', and on all ranks "
               "SAINA_TOKEN")

@@ -7,7 +7,8 @@ from typing import Any, Callable, List
 import numpy
 
 from .agreement import SumError
-from .worker import Call, Request, Worker, rank_list
+from .records import Call
+from .worker import Request, Worker, rank_list
 
 
 class Round:

@@ -21,8 +21,9 @@ import numpy
 from ._lib import Error
 from .agreement import SumError
 from .order import Item, Order
+from .records import Call
 from .sum_round import Round
-from .worker import Call, Request, Worker
+from .worker import Request, Worker
 
 #: Seconds between checks whether this process leaves, or a round takes too long.
 _POLL_S = 0.2

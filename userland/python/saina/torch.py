@@ -39,11 +39,12 @@ from .checksum import EVERY, checksum
 from .late_rule import LateRule
 from .membership import ONE_EACH, Membership, register, unregister
 from .preamble import PER_WORKER, Notice, Preamble, Straggler, Stragglers
+from .records import Call, Stats
 from .recovery import BeforeForward
 from .residuals import Residuals, unit
 from .steps import Steps
 from .transfer import Transfer
-from .worker import Call, Request, Stats, Worker, join
+from .worker import Request, Worker, join
 from .wrapper import collective_of
 
 __all__ = ["State", "Straggler", "Stragglers", "all_reduce", "allreduce_hook"]

@@ -2,7 +2,6 @@
 """A worker of a job: one handle of libsaina."""
 
 import errno
-import functools
 import operator
 import os
 import queue
@@ -10,14 +9,13 @@ import threading
 import time
 import warnings
 import weakref
-from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Iterable, List, Optional, Tuple, Union
 
 import numpy
 
 from ._buffer import buffer, content
 from ._lib import Error, ffi, lib, text
-
-T = TypeVar("T", bound=tuple)
+from .records import Call, Info, Segment, Stats, sized, values
 
 _REQUEST = ffi.typeof("struct saina_req **")
 _OPS = {"sum": lib.SAINA_SUM, "mean": lib.SAINA_MEAN, "once": lib.SAINA_SUM_ONCE}
@@ -27,130 +25,6 @@ _POLL_MS = 200
 
 #: Seconds until a join that was cancelled has left the job; mostly libsaina takes less than 1.
 _CANCEL_S = 3
-
-
-class Info(NamedTuple):
-    """The job as this worker sees it; see struct saina_job_info in saina.h."""
-    job: int
-    worker: int
-    #: of the job
-    workers: int
-    #: of the largest round
-    elements: int
-    segments: int
-    #: elements of a segment
-    payload: int
-    pool: int
-    #: rounds that the aggregator keeps
-    ring: int
-    #: the next one that this worker contributes to
-    round: int
-    #: mask of live workers, as last heard
-    active: int
-    #: results come by the slow path, through the agent
-    relayed: int
-    #: the next one that the aggregator will open, as last heard
-    next_round: int
-    #: elements on the wire: 1 int32, 2 float32, 3 bfloat16, 4 int16
-    type: int
-    #: with policy coded, as last heard: this worker computes part @part of @parts of the data; else 0
-    part: int
-    parts: int
-    #: mask of live workers so many rounds behind that round @round does not begin (lead), as last heard
-    behind: int
-    #: mask of the workers that were counted in round @counted_round, the newest that this worker has heard a result of
-    counted: int
-    counted_round: int
-    #: mask of live workers that round @round has waited for since about a second or longer, as last heard; 0: none, or not said
-    missing: int
-    #: the policy's time-out, milliseconds, as last heard: a round that waited so long may be decided without live workers; 0: none
-    timeout_ms: int
-
-
-class Call(NamedTuple):
-    """The outcome of an all-reduce; see struct saina_call in saina.h."""
-    round: int
-    segments: int
-    #: contributors, over the segments
-    count_min: int
-    count_max: int
-    #: workers counted in at least one segment, in every one; bit w is worker w
-    mask_any: int
-    mask_all: int
-    #: decided without this worker: its part is kept in the residual
-    late_segments: int
-    degraded_segments: int
-    skipped_segments: int
-    #: further rounds that are known to be decided
-    rounds_behind: int
-    k: int
-    next_k: int
-    #: float32 elements that were dropped, or (ssp, asp, grouped) did not fit; see saina_allreduce(3)
-    saturated: int
-    #: packets
-    resent: int
-    #: from start to completion, microseconds
-    time_us: int
-    #: NaN, because a worker's gradient had a NaN or an infinity in them
-    nonfinite_segments: int
-
-
-class Stats(NamedTuple):
-    """Since the worker joined; see struct saina_stats in saina.h."""
-    rounds: int
-    sent: int
-    sent_bytes: int
-    resent: int
-    pulled: int
-    results: int
-    results_bytes: int
-    duplicate_results: int
-    late_answers: int
-    bad_messages: int
-    late_segments: int
-    segments: int
-    saturated: int
-    rejoins: int
-    #: smoothed round trip, microseconds
-    rtt_us: int
-    rto_us: int
-    #: messages
-    window: int
-    asked: int
-    nonfinite_segments: int
-
-
-class Segment(NamedTuple):
-    """The contributors of a result's segment; see struct saina_segment in saina.h."""
-    round: int
-    mask: int
-    contributors: int
-    k: int
-    #: the sums were gradient * 2**exponent (0 for int32)
-    exponent: int
-    policy: int
-    flags: int
-
-
-@functools.lru_cache(maxsize=None)
-def _struct(name: str) -> Any:
-    return ffi.typeof(f"struct {name} *"), ffi.sizeof(f"struct {name}")
-
-
-def _sized(name: str) -> Any:
-    kind, size = _struct(name)
-    c = ffi.new(kind)
-    c.size = size
-    return c
-
-
-@functools.lru_cache(maxsize=None)
-def _members(to: Type[T]) -> Callable[[Any], tuple]:
-    return operator.attrgetter(*to._fields)
-
-
-def _values(to: Type[T], c: Any) -> T:
-    return to._make(_members(to)(c))
 
 
 class Request:
@@ -217,14 +91,14 @@ class Worker:
         while not self._poll(request, _POLL_MS):
             pass
         with self._enter():
-            c = _sized("saina_call")
+            c = sized("saina_call")
             try:
                 self._check(lib.saina_wait(self._handle, request._pointer, c))
             finally:
                 self._requests.discard(request)
         if request._memory.finish:
             request._memory.finish()
-        call = _values(Call, c)
+        call = values(Call, c)
         # In rounds only what is late can be dropped.
         if call.saturated and not call.late_segments and not self._saturated:
             self._saturated = True
@@ -253,9 +127,9 @@ class Worker:
     def info(self) -> Info:
         """The job as this worker sees it."""
         with self._enter():
-            c = _sized("saina_job_info")
+            c = sized("saina_job_info")
             self._check(lib.saina_info(self._handle, c))
-            return _values(Info, c)
+            return values(Info, c)
 
     @property
     def coded_part(self) -> Tuple[int, int]:
@@ -269,16 +143,16 @@ class Worker:
     def stats(self) -> Stats:
         """Counters since join()."""
         with self._enter():
-            c = _sized("saina_stats")
+            c = sized("saina_stats")
             self._check(lib.saina_get_stats(self._handle, c))
-            return _values(Stats, c)
+            return values(Stats, c)
 
     def segment(self, segment: int) -> Segment:
         """The contributors of @segment of the last result; Error (ENODATA): no result yet."""
         with self._enter():
-            c = _sized("saina_segment")
+            c = sized("saina_segment")
             self._check(lib.saina_segment(self._handle, segment, c))
-            return _values(Segment, c)
+            return values(Segment, c)
 
     def decided(self) -> bool:
         """Is the round that this worker would contribute to already decided?  Then its gradient is too late, and an
@@ -557,7 +431,7 @@ def _open(opts: Any) -> Any:
 
 def environment() -> Tuple[str, str, Optional[int]]:
     """(aggregator, job, worker) of the environment, as join() takes them; "" or None: not set."""
-    o = _sized("saina_opts")
+    o = sized("saina_opts")
     ret = lib.saina_opts_env(o)
     if ret:
         raise Error(ret, text(lib.saina_strerror(ffi.NULL, ret)))
@@ -604,7 +478,7 @@ def join(aggregator: Optional[str] = None, job: Union[int, str, None] = None, wo
     def ms(seconds: float) -> int:
         return -1 if seconds < 0 else max(int(seconds * 1000), 1) if seconds else 0
 
-    o = _sized("saina_opts")
+    o = sized("saina_opts")
     ret = lib.saina_opts_env(o)
     if ret:
         raise Error(ret, text(lib.saina_strerror(ffi.NULL, ret)))
