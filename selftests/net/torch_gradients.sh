@@ -16,7 +16,7 @@ DEFAULT_BRIDGE=linux
 
 lab_up --workers 3
 
-read -ra cases <<<"${1:-accumulate scale scales_differ turns layouts formats_differ wrapped_anew}"
+read -ra cases <<<"${1:-accumulate scale scales_differ factor turns layouts formats_differ wrapped_anew}"
 for name in "${cases[@]}"; do
 	job bsp id 0 elements 30000 workers 3 token s3cret
 	job fastest id 1 elements 30000 workers 3 token s3cret policy fastest:k=2

@@ -173,6 +173,35 @@ def case_scales_differ():
             fails(f"State.scale = {bad}", "finite and above 0", lambda bad=bad: setattr(state, "scale", bad))
 
 
+def case_factor():
+    """A loss is multiplied by a number that changes when a rank has a residual, and of which the State is not told."""
+    for policy, last, of_scale, refused in (("fastest", 512.0, False, True), ("timeout", 4096.0, False, True), ("fastest", 1024.0, False, False),
+                                            ("fastest", 700.0, False, False), ("fastest", 512.0, True, False),
+                                            ("fastest,late=drop", 512.0, False, False), ("bsp", 512.0, False, False)):
+        with trial(policy) as (model, state, _):
+            ddp = hook(model, state)
+            model.give = [1.0] * len(SIZES)
+            if of_scale:
+                state.scale = 1
+            what = f"factor: {policy}, from 1024 to {last:g}{', state.scale = 1' * of_scale}"
+            for factor in (1024.0, 1024.0, 1024.0, last):
+                for p in model.w:
+                    p.grad = None
+                dist.barrier()
+                loss = ddp(torch.zeros(1)) * factor
+                if factor == last != 1024 and refused and RANK == RANKS - 1:
+                    fails(what, "multiplied by {last:g}, and that of a late gradient of this rank, which is to be added now, by 1024".format(last=last),
+                          loss.backward)
+                    break
+                if RANK == RANKS - 1 and policy != "bsp" and state.round == 2:
+                    until(state.worker.decided, 20)
+                loss.backward()
+            every = [None] * RANKS
+            dist.all_gather_object(every, (state.round, state.stats().late_segments > 0))
+            point([r for r, _ in every] == [4] * (RANKS - 1) + [4 - refused] and every[-1][1] == (policy != "bsp"),
+                  f"{what}: {'the late rank refuses to mix them' if refused else 'nobody ends'}", str(every))
+
+
 def case_turns():
     """Layers are frozen by turns, by wrapping the model anew: what is kept of a layer waits until it is trained again."""
     for policy in ("bsp", "fastest", "fastest,late=drop", "timeout"):

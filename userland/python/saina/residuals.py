@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 """What of a rank's gradients no round has had: it belongs to parameters, not to places in a bucket, and has a unit."""
 
+import errno
 import math
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy
 import torch
 
+from ._lib import Error
 from .buckets import Bucket
 from .worker import Worker
 
@@ -28,6 +30,7 @@ class Residuals:
     def __init__(self, worker: Worker, first: int):
         self._worker, self._first = worker, first
         self._unit = 0.0            # of what is kept; 0: of nothing yet
+        self._factor: Optional[float] = None    # of the last loss; None: not known
         # Of parameters that are in no bucket now.
         self._parked: Dict[int, Tuple[torch.Tensor, torch.Tensor]] = {}
 
@@ -58,6 +61,18 @@ class Residuals:
                 for part, had in mine:
                     kept.as_strided(part.shape, part.stride(), part.storage_offset()).copy_(had)
                 self._worker.set_residual(at, kept)
+
+    def check_factor(self, layout: List[Bucket], now: Optional[float]) -> None:
+        """The loss of the next round has the factor @now; nothing says whether the gradients are divided by it after backward.  Raises Error
+        (EINVAL) if something is kept of a loss whose factor is a power of two away, as loss scales change."""
+        before, self._factor = self._factor, now or self._factor
+        if not before or not now or before == now or math.frexp(now / before)[0] != 0.5:
+            return
+        if self._parked or any(True for _ in self._read(layout)):
+            self._factor = before
+            raise Error(errno.EINVAL, f"the loss is multiplied by {now:g}, and that of a late gradient of this rank, which is to be added now, by "
+                                      f"{before:g}.  If this is a loss scale, by which the gradients are divided after backward, give the GradScaler to "
+                                      "State(extra=[scaler]), or set state.scale to it before each backward; if not, set state.scale = 1 once")
 
     def use_unit(self, layout: List[Bucket], to: float) -> None:
         """The gradients of the next round are to be divided by @to: so is what is kept of earlier ones."""

@@ -37,6 +37,7 @@ from .buckets import Bucket, Known, Memory, Started, ids, most_buckets, places, 
 from .c10d import all_reduce
 from .checksum import EVERY, checksum
 from .late_rule import LateRule
+from .loss_factor import present, watch
 from .membership import ONE_EACH, Membership, register, unregister
 from .preamble import PER_WORKER, Notice, Preamble, Straggler, Stragglers
 from .records import Call, Stats
@@ -121,7 +122,7 @@ class State(Steps):
         self._accumulated = Accumulated()
         self._known = Known()
         self._memory = Memory()
-        self._scale = 1.0
+        self._scale: Optional[float] = None
         self._round: List[Started] = []    # buckets of the present round
         self._requests: List[Any] = []
         self._rounds = 0
@@ -133,6 +134,7 @@ class State(Steps):
         self._last_end = 0.0
         self._stepped = False               # step() has followed the last round; never in an ordinary loop
         self._recovery_init()
+        watch()
 
     # --- copies -------------------------------------------------------------------------------
 
@@ -194,7 +196,7 @@ class State(Steps):
         """What the gradients are divided by after backward, beside get_scale() of the scalers in extra: a loss scale, or the
         number of batches or tokens of a round.  Set it before the backward of each round in which it has changed, to the same
         on all ranks: what is kept of late gradients is converted."""
-        return self._scale
+        return self._scale or 1.0
 
     @scale.setter
     def scale(self, to: float) -> None:
@@ -419,7 +421,10 @@ class State(Steps):
         if (self._rounds % EVERY == 0 or self._rounds == 2) and not of_join:
             parameters = checksum(p for b in self._layout for p in b.parameters)
         if first.future:
-            scale = unit(self._scale, self._transfer.scalers() if self._transfer else [])
+            scalers = self._transfer.scalers() if self._transfer else []
+            scale = unit(self.scale, scalers)
+            if not scalers and self._scale is None:
+                self._residuals.check_factor(self._layout, present())
             self._residuals.use_unit(self._layout, scale)
             scale = 0.0 if of_join else scale
         if self._carried:
