@@ -23,16 +23,17 @@ loop_case() {
 		job "job$n" id "$n" elements 700000 workers 4 token s3cret dead 3000 policy "$policy"
 		n=$((n + 1))
 	done
-	rm -f "$WORK"/silent-* "$WORK"/ended-*
+	rm -f "$WORK"/silent-* "$WORK"/ended-* "$WORK"/fetched-*
 	rank_case "$1, ${*:2}" 600 "$1" 4 "$TOP/selftests/python/loops.py" "$1"
 }
 
 # As NAMES of loops.py.
 policies=(bsp "fastest:k=2,lead=none" "fastest:k=3,late=drop" "timeout:150ms,kmin=2" "sfcd:k0=2")
-read -ra cases <<<"${1:-accumulate collectives evaluate again coded silent_dies}"
+read -ra cases <<<"${1:-accumulate collectives statistics stragglers evaluate again coded silent_dies}"
 for name in "${cases[@]}"; do
 	case $name in
 	coded)	loop_case coded coded:s=1 ;;
+	stragglers) loop_case stragglers bsp timeout:1s,kmin=2 ;;
 	silent_dies)
 		# Each needs the three that go on, so that none of them falls behind.
 		for policy in "fastest:k=3,lead=none" "fastest:k=3,lead=none,late=drop" "timeout:10ms,kmin=3,lead=none"; do

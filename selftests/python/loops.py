@@ -113,14 +113,145 @@ def case_collectives():
         ddp.eval()
         with torch.no_grad():
             ddp(ranks.batch(0)[0])
-        point(not says or buffers_same(ddp), f"collectives, {what}: the buffers are the same after a round that rank 3 missed")
-        if not says:
-            for b in ddp.module.buffers():
-                dist.broadcast(b, 0)
-            point(buffers_same(ddp), "collectives, none: what the warning names makes the buffers the same")
+        point(buffers_same(ddp), f"collectives, {what}: the buffers are the same after a round that rank 3 missed")
         dist.barrier()
         state.close()
         dist.barrier()
+
+
+def fetch_in_forward(ddp, state, step, loss):
+    """Rank 3 falls behind by more than the aggregator keeps, and the others wait between forward and backward until it has a model again."""
+    rounds, fetched = 2 * state.worker.info().ring + 20, f"{OUT}/fetched-{os.environ['MASTER_PORT']}"
+    for i in state.steps(rounds, step=step):
+        x = loss(ddp, i)
+        if RANK == 3:
+            until(lambda i=i: i != 2 or state.behind >= rounds - 10)
+            if state.fetched:
+                with open(fetched, "w", encoding="ascii"):
+                    pass
+        else:
+            until(lambda i=i: i != rounds - 3 or os.path.exists(fetched))
+        x.backward()
+    every = [None] * 4
+    dist.all_gather_object(every, (state.fetched, state.round))
+    point([n for n, _ in every] == [0, 0, 0, 1] and len({r for _, r in every}) == 1, "statistics: rank 3 has fetched the model", str(every))
+
+
+def case_statistics():
+    """Running statistics that DistributedDataParallel does not broadcast; rank 3 is behind, and loses rounds."""
+    # What is averaged: those of ranks that go on by themselves.  A channel of each layer is much larger than the others.
+    def model():
+        torch.manual_seed(1)
+        return torch.nn.Sequential(torch.nn.BatchNorm1d(64, momentum=0.3), torch.nn.Linear(64, 50), torch.nn.BatchNorm1d(50), torch.nn.Tanh(),
+                                   torch.nn.BatchNorm1d(50, affine=False, momentum=None), torch.nn.Linear(50, 8))
+
+    def loss(ddp, i):
+        x, y = ranks.batch(i)
+        x[:, 7] = 1e4 + 1e3 * x[:, 7]
+        x[:, 8] *= 1e-3
+        return torch.nn.functional.cross_entropy(ddp(x), y)
+    def train_alone(rounds, load=lambda ddp: None):
+        """The means, and by what the modules divide: differences in these units are errors of their output."""
+        alone = DDP(model(), broadcast_buffers=False)
+        load(alone)
+        _, step = sgd(alone)
+        for i in range(rounds):
+            loss(alone, i).backward()
+            step()
+        want = [b.double() for b in alone.module.buffers()]
+        for b in want:
+            dist.all_reduce(b)
+            b /= 4
+        return want, [u for v in want[1::3] for u in ((v + 1e-5).sqrt(), v + 1e-5, 1)]
+
+    def off(ddp, want, units):
+        return max(((b.double() - w).abs() / u).max().item() for b, w, u in zip(ddp.module.buffers(), want, units))
+
+    def load(ddp):
+        norm = ddp.module[0]
+        norm.running_var[3], norm.running_mean[7], norm.running_var[7] = 1e9, 1e4, 1e6
+    ddp = DDP(model(), broadcast_buffers=False)
+    state = new_state(BSP, model=ddp)
+    ddp.register_comm_hook(state, saina.torch.allreduce_hook)
+    load(ddp)
+    loss(ddp, 0).backward()
+    far = off(ddp, *train_alone(1, load))
+    point(far < 1e-4, "statistics: a checkpoint that is loaded after State(model) is no change to be sent", str(far))
+    dist.barrier()
+    state.close()
+    dist.barrier()
+    for job, name in enumerate(NAMES):
+        ddp = DDP(model(), broadcast_buffers=False)
+        opt, step = sgd(ddp)
+        state = new_state(job, model=ddp, optimizer=opt)
+        ddp.register_comm_hook(state, saina.torch.allreduce_hook)
+        if job == BSP:
+            for i in state.steps(60, step=step):
+                loss(ddp, i).backward()
+            far = off(ddp, *train_alone(60))
+            point(far < 1e-4, f"statistics, {name}: they are the means over the ranks", str(far))
+        elif name.startswith("sfcd"):
+            for i in state.steps(12, step=step):
+                loss(ddp, i).backward()
+        else:
+            ranks.train_with_straggler(ddp, state, step, 12, loss)
+            lost = [None] * 4
+            dist.all_gather_object(lost, (state.lost, state.round))
+            point(lost[3][0] > 0 and {r for _, r in lost} == {12}, f"statistics, {name}: rank 3 has lost rounds", str(lost))
+        point(buffers_same(ddp) and all(b.isfinite().all() for b in ddp.module.buffers()), f"statistics, {name}: they are the same on all ranks",
+              f"{[b.flatten()[:2].tolist() for b in ddp.module.buffers()]}")
+        if job == FASTEST:
+            fetch_in_forward(ddp, state, step, loss)
+            point(buffers_same(ddp) and same_everywhere(ddp)[0], f"statistics, {name}: a rank that has fetched the model of one whose forward had "
+                  "changed them has the same", f"{[b.flatten()[:2].tolist() for b in ddp.module.buffers()]}")
+        # One rank's own, as its evaluation in training mode or a batch with an infinity leaves them.
+        if RANK == 1:
+            ddp.module[0].running_mean.fill_(float("nan"))
+            ddp.module[2].running_var.add_(5)
+        for i in range(2):
+            loss(ddp, i).backward()
+            step()
+        dist.barrier()
+        if RANK == 3:
+            until(lambda state=state: not state.catch_up(step) and not state.behind, 20)
+        point(buffers_same(ddp) and all(b.isfinite().all() for b in ddp.module.buffers()), f"statistics, {name}: what one rank alone has changed becomes "
+              "the same again", f"{[b.flatten()[:2].tolist() for b in ddp.module.buffers()]}")
+        dist.barrier()
+        state.close()
+        dist.barrier()
+
+
+def case_stragglers():
+    """stragglers() beside what was planted: nobody is slow, one rank, or two by turns.  The second job decides without them."""
+    for job, name in ((BSP, "bsp"), (1, "timeout:1s,kmin=2")):
+        for what, slow in (("nobody", {}), ("rank 2", {2: range(2, 12)}), ("ranks 1 and 3 by turns", {1: range(2, 12, 2), 3: range(3, 12, 2)})):
+            with hooked(net(0, 50), job) as (ddp, state):
+                masks = []
+                for i in range(12):
+                    x = loss_of(ddp, i)
+                    if i in slow.get(RANK, ()):
+                        # Late by a known time where all wait, and else until the round is decided.
+                        until(state.worker.decided if job != BSP else lambda: False, 0.3 if job == BSP else 20)
+                    x.backward()
+                    masks.append(state.worker.segment(0).mask)
+                found = state.stragglers()
+                of = {s.rank: s for s in found}
+                # libsaina knows of each round who was counted.
+                missed = [sum(not m >> r & 1 for m in masks) for r in range(4)]
+                text = f"stragglers, {name}, {what}"
+                point([of[r].missed for r in range(4)] == missed and all(s.of == 12 for s in found), f"{text}: who missed how many rounds",
+                      f"{missed} {found}")
+                if job == BSP:
+                    point(missed == [0] * 4, f"{text}: nobody misses a round", str(missed))
+                else:
+                    point(all(missed[r] >= len(slow[r]) for r in slow) and {s.rank for s in found[:len(slow)]} == set(slow),
+                          f"{text}: they have missed their rounds, and come first", str(found))
+                if job == BSP and slow:
+                    # The last round is known with the next one.
+                    want = {r: 300 * (len(slow[r]) - 0.5) / 11 for r in slow}
+                    most = max(s.late_ms for s in found if s.rank not in slow)
+                    point(all(abs(of[r].late_ms / want[r] - 1) < 0.4 and of[r].worst_ms > 250 and of[r].late_ms > 2 * most for r in slow) and
+                          sum(of[r].last for r in slow) >= 9, f"{text}: how late on average and at worst, and who was last", f"{want} {found}")
 
 
 def case_evaluate():

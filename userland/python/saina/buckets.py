@@ -143,9 +143,10 @@ def most_buckets(parameters: Iterable[torch.Tensor], model: Any) -> int:
     return max(min(most if hasattr(model, "bucket_bytes_cap") else 2 * most, len(sizes)), 1)
 
 
-def signature(layout: List[Bucket]) -> int:
-    """A CRC-32, equal for layouts of the same shapes and strides: ranks notice by it that theirs differ."""
-    return zlib.crc32(repr([b.shape() for b in layout]).encode())
+def signature(layout: List[Bucket], statistics: int = 0) -> int:
+    """A CRC-32, equal for layouts of the same shapes and strides, and as many elements of running statistics: ranks notice by it that
+    theirs differ."""
+    return zlib.crc32(repr([b.shape() for b in layout]).encode(), statistics)
 
 
 def same_layout(a: List[Bucket], b: List[Bucket]) -> bool:

@@ -18,6 +18,7 @@ from .peer_state import Server, Unavailable, Unfit, address_towards, fetch_any, 
 from .preamble import JOINING, Notice, Preamble
 from .records import Call
 from .state_check import check_position
+from .statistics import Statistics
 from .transfer import REST_S, Transfer
 from .wrapper import has_group
 from .worker import Worker, environment
@@ -39,6 +40,7 @@ class Recovery:
     _preamble: Preamble
     _absent: Absent
     _accumulated: Accumulated
+    _statistics: Statistics
     _layout: List[Bucket]
     _round: List[Started]
     _requests: List[Any]
@@ -207,6 +209,7 @@ class Recovery:
         self._ahead += found["rounds"] - self._rounds
         self._rounds = found["rounds"]
         self._preamble.skipped()
+        self._statistics.take()
         self._stale, self._stepped = False, True
         self._fetched += 1
 
@@ -221,6 +224,7 @@ class BeforeForward:
         state = self._state()
         if state and module.training and torch.is_grad_enabled() and not state._in_round:
             state._boundary()
+            state._statistics.begin()
 
     def __deepcopy__(self, memo: Dict[int, Any]) -> "BeforeForward":
         return BeforeForward()

@@ -43,6 +43,7 @@ from .preamble import PER_WORKER, Notice, Preamble, Straggler, Stragglers
 from .records import Call, Stats
 from .recovery import BeforeForward
 from .residuals import Residuals, unit
+from .statistics import Statistics
 from .steps import Steps
 from .transfer import Transfer
 from .worker import Request, Worker, join
@@ -120,6 +121,7 @@ class State(Steps):
         self._signature = 0
         self._residuals: Optional[Residuals] = None
         self._accumulated = Accumulated()
+        self._statistics = Statistics(None)
         self._known = Known()
         self._memory = Memory()
         self._scale: Optional[float] = None
@@ -230,20 +232,22 @@ class State(Steps):
     def _join(self, parameters: Iterable[torch.Tensor]) -> None:
         """Joins; @parameters: those that have gradients.  The first worker of a job without a size says what their buckets need."""
         parameters = list(parameters)
-        numel, buckets = sum(p.numel() for p in parameters), most_buckets(parameters, self._model())
+        numel, arrays = sum(p.numel() for p in parameters), most_buckets(parameters, self._model())
+        if self._statistics.numel:
+            numel, arrays = numel + self._statistics.numel, arrays + 1
         membership = Membership.of(self._join_args)
         register(self, membership)
         try:
             how = {**self._join_args, "worker": membership.asked}
             try:
-                self._worker = join(elements=numel, arrays=min(buckets, _ARRAYS_MAX), per_worker=PER_WORKER, **how)
+                self._worker = join(elements=numel, arrays=min(arrays, _ARRAYS_MAX), per_worker=PER_WORKER, **how)
             except Error as e:
                 if e.errno == errno.EPROTO:
                     # An agent of an earlier release, which does not know arrays.
-                    self._worker = join(elements=numel + (buckets + 1) * _PAYLOAD_MAX, **how)
+                    self._worker = join(elements=numel + (arrays + 1) * _PAYLOAD_MAX, **how)
                 elif _has_too_few(e):
-                    raise Error(e.errno, f"{e.strerror}.  This model has {numel} parameters: a job with {PER_WORKER} elements for each worker and "
-                                         f"a payload for each of {buckets + 1} arrays more, or `elements auto' holds its gradients") from None
+                    raise Error(e.errno, f"{e.strerror}.  This model has {numel} parameters and running statistics: a job with {PER_WORKER} elements "
+                                         f"for each worker and a payload for each of {arrays + 1} arrays more, or `elements auto' holds its gradients") from None
                 else:
                     raise
             register(self, membership.found(self._worker.info()))
@@ -253,7 +257,7 @@ class State(Steps):
             raise
         log = self._join_args["log"] or _log_line
         self._preamble = Preamble(self._worker, log)
-        self._residuals = Residuals(self._worker, self._preamble.numel)
+        self._residuals = Residuals(self._worker, self._first())
         self._absent = Absent(self._worker, self._preamble, log, self._round_timeout, self._on_dead)
         self._late_rule = LateRule(self._worker, self._transfer.optimizers if self._transfer else list)
         self._late = self._transfer is not None and self._worker.info().round > 0
@@ -272,6 +276,7 @@ class State(Steps):
         for part, put in copies:
             put(data[at:at + len(part)].tobytes())
             at += len(part)
+        self._statistics.take()
 
     def register(self, model: Any) -> None:
         """model.register_comm_hook(), for a State that was made without the model.  Warns as State(model) does."""
@@ -284,6 +289,10 @@ class State(Steps):
 
     def _use(self, model: Any) -> None:
         """@model: of this State.  Warns about options with which every rank waits for all others."""
+        if not self._worker:
+            self._statistics = Statistics(model)
+            if self._transfer:
+                self._transfer.statistics = self._statistics
         self._model = weakref.ref(model)    # weak: the model refers to this State, invisibly to the garbage collector
         found = collective_of(model)
         if found:
@@ -315,7 +324,7 @@ class State(Steps):
         if self._is_known(bucket.index()):
             try:
                 if bucket.index() == 0:
-                    self._requests = [self._preamble_start(self._round[0])]
+                    self._head_start(self._round[0], self._requests)
                 self._requests.append(self.worker.start(tensor, base=self._round[-1].base))
             except Error as e:
                 if not self._become_stale(e, self._round, self._requests):
@@ -360,7 +369,7 @@ class State(Steps):
                     self._layout = None
                     self._give_zeros(started)
                     return False
-                requests = [self._preamble_start(started[0])]
+                self._head_start(started[0], requests)
                 for s in sent:
                     requests.append(self.worker.start(s.tensor, base=s.base))
             wait = self._absent.wait(self.worker.info().round, self._offer)
@@ -369,7 +378,9 @@ class State(Steps):
                 counted = self._preamble.check(call)
             else:
                 (call, counted), self._carried = self._carried, None
-            for s, request in zip(sent, requests[1:]):
+            if requests[1]:
+                wait(requests[1])
+            for s, request in zip(sent, requests[2:]):
                 call = wait(request)
                 calls.append(call)
                 if s.future:
@@ -378,6 +389,7 @@ class State(Steps):
                 repack(sent, started)
             self._preamble.waited(call)
             self.worker.round_done()
+            self._statistics.apply()
             # Of a round before the newest one nothing follows about who is there now.
             if not call.rounds_behind:
                 self._absent.check(call, counted)
@@ -413,8 +425,9 @@ class State(Steps):
             return started
         return repacked(started, self._layout)
 
-    def _preamble_start(self, first: Started) -> Optional[Request]:
-        """Begins a round; @first: its first bucket.  None: its preamble is over."""
+    def _head_start(self, first: Started, requests: List[Optional[Request]]) -> None:
+        """Begins a round; @first: its first bucket.  Adds to @requests what precedes the buckets: preamble and statistics, None for
+        what there is not, or is over."""
         parameters, scale = 0, 0.0
         # A bucket of DistributedDataParallel.join() has no gradient: model and scale are not those of the others meanwhile.
         of_join = first.future and not first.tensor[:4096].any()
@@ -427,9 +440,9 @@ class State(Steps):
                 self._residuals.check_factor(self._layout, present())
             self._residuals.use_unit(self._layout, scale)
             scale = 0.0 if of_join else scale
-        if self._carried:
-            return None
-        return self._preamble.start(self._address(Notice(self._signature, checksum=parameters, rounds=self._rounds, scale=scale)))
+        notice = Notice(self._signature, checksum=parameters, rounds=self._rounds, scale=scale)
+        requests.append(None if self._carried else self._preamble.start(self._address(notice)))
+        requests.append(self._statistics.start(self.worker))
 
     def _check_model(self, parameters: List[torch.Tensor]) -> None:
         """Are @parameters of this State's model?"""
@@ -449,7 +462,7 @@ class State(Steps):
         if not self._worker:
             self._join(parameters)
         info = self.worker.info()
-        needed = self._preamble.numel
+        needed = self._first()
         for b in layout:
             needed += -(-b.numel // info.payload) * info.payload
         if needed > info.segments * info.payload:
@@ -463,10 +476,15 @@ class State(Steps):
             self._residuals.move(self._layout, layout)
             self._moved += 1
         self._layout = layout
-        self._signature = signature(layout)
+        self._signature = signature(layout, self._statistics.numel)
+
+    def _first(self) -> int:
+        """The element at which the first bucket begins."""
+        payload = self.worker.info().payload
+        return self._preamble.numel + -(-self._statistics.numel // payload) * payload
 
     def _places(self, layout: List[Bucket]) -> Dict[int, Tuple[int, int]]:
-        return places(layout, self._preamble.numel, self.worker.info().payload)
+        return places(layout, self._first(), self.worker.info().payload)
 
     def _log(self, line: str) -> None:
         (self._join_args["log"] or _log_line)(line)

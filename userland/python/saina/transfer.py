@@ -11,6 +11,7 @@ import torch
 
 from .peer_link import Unavailable
 from .state_check import Before, check_objects
+from .statistics import Statistics
 
 #: Seconds after its last round in which a rank is given the time to begin the next one.
 REST_S = 1.0
@@ -41,6 +42,8 @@ class Transfer:
         self._ready = threading.Condition()
         self._snapshot: Optional[Tuple[int, Dict[str, Any]]] = None
         self._marked: List[int] = []
+        #: of the model: in a round its own have changed already
+        self.statistics = Statistics(None)
 
     @property
     def model(self) -> Any:
@@ -67,7 +70,9 @@ class Transfer:
 
     def copy(self, at: Dict[str, Any]) -> Dict[str, Any]:
         """A copy of the states of all objects, with the entries of @at: where in the job it is."""
-        return {**at, "objects": [copy.deepcopy(x.state_dict()) for x in self._present()]}
+        objects = [copy.deepcopy(x.state_dict()) for x in self._present()]
+        objects[0].update(self.statistics.state())
+        return {**at, "objects": objects}
 
     def load(self, snapshot: Dict[str, Any]) -> None:
         """Loads copy()'s.  Raises ValueError with a sentence if it does not fit; then nothing is changed."""

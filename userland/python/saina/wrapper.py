@@ -17,8 +17,14 @@ class Collective(NamedTuple):
 _UNUSED = Collective("find_unused_parameters=True", "an all-reduce of the process group in every step",
                      "Leave it out if every rank uses all parameters in every step")
 _BUFFERS = Collective("broadcast_buffers=True of a model with buffers", "a broadcast of the process group in every step",
-                      "DistributedDataParallel(net, broadcast_buffers=False) has none: then each rank has buffers (running statistics) of its own; "
-                      "where they must be equal, as after training: for b in net.buffers(): torch.distributed.broadcast(b, 0)")
+                      "DistributedDataParallel(net, broadcast_buffers=False) has none: then State(model) averages running statistics (BatchNorm) "
+                      "in each round, and other buffers are each rank's own")
+
+
+def broadcasts(model: Any) -> bool:
+    """Does DistributedDataParallel @model broadcast buffers to other ranks before each forward?"""
+    return model.broadcast_buffers and torch.distributed.get_world_size(model.process_group) > 1 and \
+        any(n not in model.parameters_to_ignore for n, _ in model.module.named_buffers())
 
 
 def collective_of(model: Any) -> Optional[Collective]:
@@ -28,9 +34,7 @@ def collective_of(model: Any) -> Optional[Collective]:
         return None
     if model.find_unused_parameters and not getattr(model, "static_graph", False):
         return _UNUSED
-    if model.broadcast_buffers and any(n not in model.parameters_to_ignore for n, _ in model.module.named_buffers()):
-        return _BUFFERS
-    return None
+    return _BUFFERS if broadcasts(model) else None
 
 
 def without_sync(model: Any) -> ContextManager:
