@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 sys.dont_write_bytecode = True
-sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../tools/lab"))
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path[1:1] = [os.path.join(HERE, "../../tools/lab"), os.path.join(HERE, "../trainer")]
 # pylint: disable=wrong-import-position
 import accuracy
 import deadline

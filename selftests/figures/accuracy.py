@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Time to accuracy: runs the simulation of saina-train on all processors, and writes the report."""
+"""Time to accuracy: runs the simulation of the trainer on all processors, and writes the report."""
 
 import os
 import re
@@ -9,6 +9,7 @@ import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import accuracy_report
+import examples
 from accuracy_plan import TARGETS, Cell, cells, rates
 from lab import BUILD, TOP, BenchError, check_built, check_commands, run
 from series import Series
@@ -17,12 +18,16 @@ LINE = re.compile(r"simulated +([\d.]+) s +round +(\d+) .*accuracy +([\d.]+) %  
 NAME = "accuracy"
 SEEDS, SEEDS_QUICK = 8, 2
 LAST = 5		# tests whose mean is the final accuracy
-PROGRAM = os.path.join(BUILD, "saina-train")
+SIMULATION = os.path.join(TOP, "selftests/trainer/train_sim.py")
 
 
 def data() -> str:
-    """The path of the digits of `make demo'."""
-    return run(os.path.join(TOP, "tools/get-digits"), os.path.join(BUILD, "data")).strip()
+    """The path of the digits of `make demo', as examples.py writes them."""
+    folder = os.path.join(BUILD, "data")
+    path = os.path.join(folder, "examples")
+    os.makedirs(folder, exist_ok=True)
+    examples.convert(run(os.path.join(TOP, "tools/get-digits"), folder).strip(), path)
+    return path
 
 
 def read(text: str) -> dict:
@@ -32,7 +37,7 @@ def read(text: str) -> dict:
     of late gradients at the end."""
     tests = [(float(m[1]), int(m[2]), float(m[3])) for m in LINE.finditer(text)]
     if not tests:
-        raise BenchError("saina-train --simulate printed no accuracy")
+        raise BenchError("train_sim.py printed no accuracy")
     last = list(LINE.finditer(text))[-1]
     return {"times": {str(t): next((s for s, _, a in tests if a >= t), None) for t in TARGETS}, "rounds": tests[-1][1], "seconds": tests[-1][0],
             "final": round(statistics.mean(a for _, _, a in tests[-LAST:]), 3), "k": int(last[4]), "late": float(last[5])}
@@ -40,13 +45,12 @@ def read(text: str) -> dict:
 
 def make_cell(cell: Cell, digits: str) -> dict:
     began = time.monotonic()
-    at = []
-    for rate in rates(cell.setting.optimiser):
-        p = subprocess.run([PROGRAM, *cell.options(rate), "--data", digits], capture_output=True, text=True, check=False, start_new_session=True)
-        if p.returncode:
-            raise BenchError(p.stderr.strip()[-300:] or f"saina-train ended with status {p.returncode}")
-        at.append({"rate": rate, **read(p.stdout)})
-    return {"rates": at, "took_s": round(time.monotonic() - began, 3)}
+    grid = rates(cell.setting.optimiser)
+    p = subprocess.run([SIMULATION, *cell.options(*grid), "--data", digits], capture_output=True, text=True, check=False, start_new_session=True)
+    if p.returncode:
+        raise BenchError(p.stderr.strip()[-300:] or f"train_sim.py ended with status {p.returncode}")
+    found = [read(text) for text in p.stdout.split("simulated: ")[1:]]
+    return {"rates": [{"rate": rate, **at} for rate, at in zip(grid, found, strict=True)], "took_s": round(time.monotonic() - began, 3)}
 
 
 class Grid(Series):
@@ -93,7 +97,7 @@ class Grid(Series):
 
 
 def check() -> None:
-    check_built("saina-train")
+    check_built("libtrain.so")
     check_commands("gnuplot")
     data()
 

@@ -77,11 +77,11 @@ class Cell:
         return {**asdict(self), "workers": WORKERS, "rates": rates(self.setting.optimiser), "seconds": SECONDS[self.setting.stalls],
                 "targets": TARGETS}
 
-    def options(self, rate: float) -> list[str]:
+    def options(self, *rates_: float) -> list[str]:
         s = self.setting
-        return ["--simulate", "--workers", str(WORKERS), "--rounds", str(self.rounds), "--seconds", str(SECONDS[s.stalls]), "--hidden", str(self.hidden),
+        return ["--workers", str(WORKERS), "--rounds", str(self.rounds), "--seconds", str(SECONDS[s.stalls]), "--hidden", str(self.hidden),
                 "--batch", str(self.batch), "--base", str(self.base_ms), "--net", str(self.net_ms), "--jitter", str(self.jitter), "--eval", str(self.eval),
-                "--seed", str(self.seed), "--progress", "0", "--rate", repr(rate), "--policy", s.text(),
+                "--seed", str(self.seed), "--progress", "0", "--rate", ",".join(map(repr, rates_)), "--policy", s.text(),
                 *OPTIMISERS[s.optimiser], *(["--finish"] if s.finish else []), *STALLS[s.stalls]]
 
 

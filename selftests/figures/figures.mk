@@ -3,5 +3,5 @@
 # Measures published results of policies: Documentation/figures.rst.
 figures: deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all
-	python3 selftests/figures $(FIGURES_ARGS)
+	/usr/bin/python3 selftests/figures $(FIGURES_ARGS)
 .PHONY: figures

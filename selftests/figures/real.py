@@ -3,7 +3,6 @@
 
 Both have the same seeds, so the same stalls, data and model; in the simulation the clock is not real."""
 
-import json
 import math
 import os
 import statistics
@@ -14,8 +13,9 @@ from dataclasses import asdict, dataclass
 import accuracy
 import fit
 import picture
+import train_report
 from accuracy_plan import OPTIMISERS, STALLS, WORKERS, Cell, Setting
-from lab import BUILD, NET, BenchError, run
+from lab import BUILD, NET, BenchError, check_built, run
 from series import RealSeries
 from workers import Jobs, Workers
 
@@ -29,6 +29,7 @@ MORE = 1.5		# a run has so many times the rounds in which the simulation reaches
 RUN_S, START_S, SLOW = 15, 120, 10		# of a run, roughly; workers start in so long; a run may take so many times as long
 RING = 32		# a worker that waits for a processor may be some rounds behind
 WORKER_MIB = 40
+PROGRAM = os.path.join(BUILD, "saina-train")
 
 
 @dataclass(frozen=True)
@@ -81,31 +82,33 @@ def runs(quick: bool, seeds: int) -> list[Run]:
 
 
 def simulated(of: Run, digits: str) -> dict:
-    found = accuracy.read(run(accuracy.PROGRAM, *of.cell.options(of.rate), "--data", digits))
+    found = accuracy.read(run(accuracy.SIMULATION, *of.cell.options(of.rate), "--data", digits))
     if any(found["times"][str(t)] is None for t in TARGETS):
         raise BenchError(f"the simulation does not reach {TARGET} %")
     return found
 
 
 def train(jobs: Jobs, of: Run, rounds: int, digits: str, folder: str) -> dict:
-    """The run of real workers, as `saina-train --report' has it."""
+    """The run of real workers, as the report of make demo has it."""
     s, cell = of.setting, of.cell
     words = ["--data", digits, "--seed", str(of.seed), "--workers", str(WORKERS), "--hidden", str(cell.hidden), "--batch", str(cell.batch),
              "--rate", repr(of.rate), "--base", str(cell.base_ms), *OPTIMISERS[s.optimiser], *STALLS[s.stalls]]
-    parameters = int(run(accuracy.PROGRAM, "--describe", *words).split("parameters=")[1].split()[0])
+    parameters = int(run(PROGRAM, "--describe", *words).split("parameters=")[1].split()[0])
     job = jobs.add(NAME, WORKERS, s.text(), parameters, "ring", str(RING))
     try:
         with Workers(jobs.lab, NAME, folder) as workers:
             for w in range(WORKERS):
-                workers.start(w, accuracy.PROGRAM, *words, *(["--finish"] if s.finish else []), "--aggregator", f"{NET}.1", "--job", str(job), "--worker", str(w),
+                workers.start(w, PROGRAM, *words, *(["--finish"] if s.finish else []), "--aggregator", f"{NET}.1", "--job", str(job), "--worker", str(w),
                               "--rounds", str(rounds), "--eval", str(cell.eval), "--progress", "0", "--policy", s.text(), "--run", NAME, "--out", folder)
             for w in range(WORKERS):
                 workers.wait(w, START_S + SLOW * RUN_S)
     finally:
         jobs.delete(NAME)
-    run(accuracy.PROGRAM, "--report", "--target", str(TARGET), "--out", folder, folder)
-    with open(os.path.join(folder, "result.json"), encoding="utf-8") as f:
-        return json.load(f)["runs"][0]
+    try:
+        made = train_report.Run(folder, TARGET / 100)
+    except train_report.ReadError as e:
+        raise BenchError(str(e)) from e
+    return made.json(made)
 
 
 def measure(jobs: Jobs, of: Run) -> dict:
@@ -185,6 +188,7 @@ def line(r: dict) -> str:
 
 def check() -> None:
     accuracy.check()
+    check_built("saina-train")
     fit.check_here(WORKERS, Cell.base_ms, Real.at_once, WORKER_MIB)
 
 

@@ -21,7 +21,7 @@ kept() {
 	[ "$(find "$tmp/build/figures" -name '*.json' 2>/dev/null | wc -l)" -ge "$1" ]
 }
 
-python3 "$top/selftests/figures" --quick --only timeout,order,basu,serene --at-once 2 --out "$tmp/out" >"$tmp/log" 2>&1 &
+/usr/bin/python3 "$top/selftests/figures" --quick --only timeout,order,basu,serene --at-once 2 --out "$tmp/out" >"$tmp/log" 2>&1 &
 running=$!
 slowwait 60 kept 2
 kill -INT "$running"
@@ -32,7 +32,7 @@ check "figures: an interrupted run leaves nothing behind" [ "$(leftovers)" = "" 
 report_has "figures: the report of an interrupted run has what was measured, and is not complete" \
 	'(.complete | not) and ([.rows[] | select(.measured)] | length) >= 1'
 
-python3 "$top/selftests/figures" --quick --only timeout,order,basu,serene --out "$tmp/out" >"$tmp/log" 2>&1
+/usr/bin/python3 "$top/selftests/figures" --quick --only timeout,order,basu,serene --out "$tmp/out" >"$tmp/log" 2>&1
 point $? "figures: the same command goes on and ends well"
 sed 's/^/# /' "$tmp/log"
 check "figures: what was measured before is kept" grep -qE '^figures: [2-9] of 1?[0-9]+ runs are kept' "$tmp/log"
@@ -45,7 +45,7 @@ report_has "figures: the controller has made groups" '[.rows[].chosen | select(.
 check "figures: there are pictures" [ "$(find "$tmp/out" -name 'figure-*.svg' -size +2k | wc -l) $(find "$tmp/out" -name 'figure-*.png' -size +2k | wc -l)" = "4 4" ]
 check "figures: a run that ended leaves nothing behind" [ "$(leftovers)" = "" ]
 
-python3 "$top/selftests/figures" --quick --only accuracy --seeds 1 --out "$tmp/out" >"$tmp/log" 2>&1
+/usr/bin/python3 "$top/selftests/figures" --quick --only accuracy --seeds 1 --out "$tmp/out" >"$tmp/log" 2>&1
 point $? "accuracy: a small grid ends well"
 sed 's/^/# /' "$tmp/log"
 report=$tmp/out/accuracy.json
@@ -55,7 +55,7 @@ report_has "accuracy: of the rules for late gradients, each has a best rate" \
 	'[.best[] | select(.setting.finish and .setting.optimiser == "momentum") | .rate] | length == 5 and all(. > 0)'
 check "accuracy: the rules for late gradients have a table" grep -q '^Late gradients, every gradient is finished' "$tmp/out/accuracy.txt"
 
-python3 "$top/selftests/figures" --quick --only deadline,real,fashion --at-once 2 --out "$tmp/out" >"$tmp/log" 2>&1
+/usr/bin/python3 "$top/selftests/figures" --quick --only deadline,real,fashion --at-once 2 --out "$tmp/out" >"$tmp/log" 2>&1
 point $? "deadline, real, fashion: small runs end well"
 sed 's/^/# /' "$tmp/log"
 report=$tmp/out/fashion.json

@@ -30,7 +30,7 @@ has_left() { # JOB WORKER
 
 # start_trainer WORKER JOB: as start() does
 start_trainer() {
-	nsenter --net="/run/netns/saina-$LAB-w$1" -- "$B/saina-train" --data "$WORK/digits.csv.gz" --workers 2 \
+	nsenter --net="/run/netns/saina-$LAB-w$1" -- "$B/saina-train" --data "$WORK/examples" --workers 2 \
 		--worker "$1" --aggregator "$AGG" --job "${job_ids[$2]}" --hidden 16 --base 1 --delay 0 \
 		--rounds 1000000 --progress 0 >"$WORK/$1.out" 2>"$WORK/$1.err" </dev/null &
 	worker_pids[$1]=$!
@@ -69,9 +69,10 @@ done
 # 2. saina-train, likewise
 # Random pictures.
 python3 -c '
-import random
-for i in range(1797):
-    print(",".join(str(random.randrange(17)) for _ in range(64)), i % 10, sep=",")' | gzip >"$WORK/digits.csv.gz"
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from examples import write
+write(sys.argv[2], 0, 64, 255, [os.urandom(64) + bytes([i % 10]) for i in range(1797)])' "$(dirname "$0")/../trainer" "$WORK/examples"
 job forming-train workers 2 elements 20000 dead 60000
 start_trainer 0 forming-train
 check "saina-train: a worker waits for another one" slowwait 60 waits 0 forming-train

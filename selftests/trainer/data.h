@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Labelled pictures: the handwritten digits of scikit-learn (digits.csv.gz) or
- * a folder in MNIST's IDX format.
- */
+/* Labelled pictures: a file that examples.py has made. */
 #ifndef EXAMPLES_DATA_H
 #define EXAMPLES_DATA_H
 
@@ -25,11 +22,8 @@ struct data {
 
 /**
  * data_load() - read training and test examples
- * @path: a .csv or .csv.gz file (a line per example: pixels 0..16, then the
- *	class), or a folder with train-images-idx3-ubyte, train-labels-idx1-ubyte,
- *	t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each as it is or .gz
- * @seed: splits a .csv file: 5 of 9 examples are for training, the rest for
- *	testing
+ * @path: a file as examples.py describes it
+ * @seed: splits a file that does not say which examples are for training: 5 of 9 are
  * @error: out, a sentence on failure, in @size bytes
  *
  * Returns 0 or a negative errno.  Free with data_free() on success.

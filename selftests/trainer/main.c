@@ -11,20 +11,15 @@
 
 const char *argp_program_version = "saina-train " SAINA_VERSION;
 
-enum mode { MODE_WORKER, MODE_SIMULATE, MODE_REPORT, MODE_DESCRIBE };
+enum mode { MODE_WORKER, MODE_DESCRIBE };
 
 struct args {
 	struct train_opts o;
 	enum mode mode;
-	double target;
-	char **dirs;
-	int ndirs;
 };
 
 enum {
-	OPT_SIMULATE = 1000,
-	OPT_REPORT,
-	OPT_DESCRIBE,
+	OPT_DESCRIBE = 1000,
 	OPT_DATA,
 	OPT_SEED,
 	OPT_HIDDEN,
@@ -48,21 +43,13 @@ enum {
 	OPT_TOKEN, OPT_TOKEN_FILE,
 	OPT_LINGER,
 	OPT_POLICY,
-	OPT_NET,
-	OPT_JITTER,
-	OPT_SECONDS,
-	OPT_TARGET,
 };
 
 static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "What to do (default: be a worker of a job)", 1},
-	{"simulate", OPT_SIMULATE, NULL, 0,
-	 "Train all workers in this process, on a simulated clock, without a network", 1},
-	{"report", OPT_REPORT, NULL, 0,
-	 "Print the table of the runs recorded in DIR... and write it to OUT/result.json", 1},
 	{"describe", OPT_DESCRIBE, NULL, 0, "Print the size of the model and of the data", 1},
 	{NULL, 0, NULL, 0, "Model and data", 2},
-	{"data", OPT_DATA, "PATH", 0, "digits.csv.gz, or a folder of MNIST's four IDX files", 2},
+	{"data", OPT_DATA, "FILE", 0, "Examples that examples.py has made of digits.csv.gz or MNIST's files", 2},
 	{"seed", OPT_SEED, "N", 0, "Seed of the model, the data's order and the delays (default 1)", 2},
 	{"hidden", OPT_HIDDEN, "N,N,..", 0, "Units of the hidden layers (default 512,512)", 2},
 	{"batch", OPT_BATCH, "N", 0, "Examples a worker takes in a round (default 24)", 2},
@@ -84,11 +71,10 @@ static const struct argp_option options[] = {
 	{"finish", OPT_FINISH, NULL, 0,
 	 "Finish each gradient, as a backward pass in PyTorch does, also if its round is over", 3},
 	{"eval", OPT_EVAL, "N", 0, "Test the model every N rounds (default 4)", 3},
-	{"out", OPT_OUT, "DIR", 0, "Record the run (report: the result) in this folder", 3},
+	{"out", OPT_OUT, "DIR", 0, "Record the run in this folder, for train_report.py", 3},
 	{"run", OPT_RUN, "NAME", 0, "Name of the run in progress lines (default: run)", 3},
 	{"progress", OPT_PROGRESS, "MS", 0,
-	 "Time between progress lines of worker 0, 0 for none; simulated: 0 for a line for each "
-	 "test (default 1000)", 3},
+	 "Time between progress lines of worker 0, 0 for none (default 1000)", 3},
 	{NULL, 0, NULL, 0, "Worker", 4},
 	{"aggregator", OPT_AGGREGATOR, "ADDRESS", 0, "Address of the aggregator", 4},
 	{"job", OPT_JOB, "ID", 0, "Job, 0 to 255 (default 0)", 4},
@@ -97,14 +83,7 @@ static const struct argp_option options[] = {
 	{"token-file", OPT_TOKEN_FILE, "FILE", 0, "File whose first line is the token", 4},
 	{"linger", OPT_LINGER, "S", 0,
 	 "Seconds to wait at the end for workers that lag (default 30)", 4},
-	{NULL, 0, NULL, 0, "Simulation and report", 5},
-	{"policy", OPT_POLICY, "POLICY", 0,
-	 "Policy to simulate, or that the job has (default bsp)", 5},
-	{"net", OPT_NET, "MS", 0, "Simulated time of an all-reduce, on average (default 25)", 5},
-	{"jitter", OPT_JITTER, "X", 0,
-	 "Simulated: a gradient takes up to this share longer than base (default 0.05)", 5},
-	{"seconds", OPT_SECONDS, "S", 0, "Simulated: end after S seconds, even if rounds are left", 5},
-	{"target", OPT_TARGET, "PERCENT", 0, "Accuracy to reach (default 95)", 5},
+	{"policy", OPT_POLICY, "POLICY", 0, "Policy that the job has (default bsp)", 4},
 	{}};
 
 static enum train_stalls stalls(const struct argp_state *st, const char *text)
@@ -150,12 +129,6 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 	struct train_opts *o = &a->o;
 
 	switch (key) {
-	case OPT_SIMULATE:
-		a->mode = MODE_SIMULATE;
-		break;
-	case OPT_REPORT:
-		a->mode = MODE_REPORT;
-		break;
 	case OPT_DESCRIBE:
 		a->mode = MODE_DESCRIBE;
 		break;
@@ -231,34 +204,14 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 	case OPT_FINISH:
 		o->finish = true;
 		break;
-	case OPT_JITTER:
-		o->jitter = number(st, "jitter", arg, 0, 10, false);
-		break;
-	case OPT_SECONDS:
-		o->seconds = number(st, "seconds", arg, 0, 1e6, false);
-		break;
-	case OPT_NET:
-		o->net_ms = number(st, "net", arg, 0, 60000, false);
-		break;
-	case OPT_TARGET:
-		a->target = number(st, "target", arg, 0, 100, false) / 100;
-		break;
-	case ARGP_KEY_ARGS:
-		a->dirs = st->argv + st->next;
-		a->ndirs = st->argc - st->next;
+	case ARGP_KEY_ARG:
+		argp_error(st, "unexpected argument '%s'", arg);
 		break;
 	case ARGP_KEY_END:
-		if (a->mode == MODE_REPORT) {
-			if (!a->ndirs || !o->out)
-				argp_error(st, "--report needs --out and the folders of the runs");
-			break;
-		}
-		if (a->ndirs)
-			argp_error(st, "unexpected argument '%s'", a->dirs[0]);
 		if (!o->data)
-			argp_error(st, "--data is missing: tools/get-digits fetches digits.csv.gz and prints its path");
+			argp_error(st, "--data is missing: examples.py makes it of the file that tools/get-digits fetches");
 		if (a->mode == MODE_WORKER && !o->aggregator)
-			argp_error(st, "--aggregator is missing: give its address, or use --simulate");
+			argp_error(st, "--aggregator is missing: give its address");
 		if (a->mode == MODE_WORKER && train_has_steps(o->policy) &&
 		    (o->momentum > 0 || o->adam))
 			argp_error(st, "--policy: %s cannot be combined with --momentum or --adam", o->policy);
@@ -291,7 +244,7 @@ int main(int argc, char **argv)
 	static const struct argp argp = {
 		options,
 		parse,
-		"[DIR...]",
+		NULL,
 		"Trains a perceptron on labelled pictures, data-parallel over the workers of a "
 		"SAINA job.",
 		NULL,
@@ -315,23 +268,11 @@ int main(int argc, char **argv)
 				.progress_ms = 1000,
 				.linger_s = 30,
 				.policy = "bsp",
-				.net_ms = 25,
-				.jitter = 0.05,
 			},
-		.target = 0.95,
 	};
 
 	argp_err_exit_status = 2;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	switch (a.mode) {
-	case MODE_SIMULATE:
-		return train_simulate(&a.o);
-	case MODE_DESCRIBE:
-		return describe(&a.o);
-	case MODE_REPORT:
-		return train_report(a.o.out, a.dirs, a.ndirs, a.target);
-	default:
-		return train_worker(&a.o);
-	}
+	return a.mode == MODE_DESCRIBE ? describe(&a.o) : train_worker(&a.o);
 }

@@ -2,8 +2,8 @@
 /*
  * saina-train: data-parallel training with stragglers, by minibatch gradient
  * descent.  main.c has the options, trainer.c what a worker knows and does to
- * its model, train_worker.c the loop on libsaina, train_sim.c the same loop for all
- * workers in one process without a network, train_report.c the table.
+ * its model, train_worker.c the loop on libsaina.  train_sim.py has the same loop for
+ * all workers in one process without a network, train_report.py the table.
  */
 #ifndef EXAMPLES_TRAIN_H
 #define EXAMPLES_TRAIN_H
@@ -43,14 +43,10 @@ enum train_stalls {
  * @eval: rounds between two tests of the model
  * @out: folder for what is recorded, NULL = nowhere
  * @run: what the progress line calls the run
- * @progress_ms: time between two progress lines, 0 = none; in a simulation of simulated time, 0 = a
- *	line for each test
+ * @progress_ms: time between two progress lines, 0 = none
  * @aggregator, @job, @token, @token_file: see saina.h
  * @linger_s: how long to wait at the end for workers that lag
- * @policy: to simulate, or that the job has: a worker needs to know whether it has steps
- * @net_ms: simulated: an all-reduce takes this long on average
- * @jitter: simulated: a gradient takes up to this share longer than @base_ms
- * @seconds: simulated: when the run ends though rounds are left, 0 = never
+ * @policy: that the job has: a worker needs to know whether it has steps
  */
 struct train_opts {
 	const char *data;
@@ -75,7 +71,6 @@ struct train_opts {
 	const char *token, *token_file;
 	int linger_s;
 	const char *policy;
-	double net_ms, jitter, seconds;
 };
 
 /**
@@ -125,12 +120,11 @@ double train_delay(const struct train_opts *o, uint32_t round, int worker);
 /* Has this policy, as `saina job' takes it, steps instead of rounds? */
 bool train_has_steps(const char *policy);
 
-/* Be a worker of a job; simulate all of them.  The exit status, after a line on stderr if not 0. */
+/* Be a worker of a job.  The exit status, after a line on stderr if not 0. */
 int train_worker(const struct train_opts *o);
-int train_simulate(const struct train_opts *o);
 
 /*
- * What a run leaves in its folder, for train_report():
+ * What a run leaves in its folder, for train_report.py:
  *  run.json		what it is
  *  worker-N.csv	TRAIN_CSV_HEAD, a line per round; times are CLOCK_MONOTONIC
  *  accuracy.csv	"round,accuracy", of worker 0
@@ -143,10 +137,5 @@ int train_simulate(const struct train_opts *o);
 #define TRAIN_CSV_HEAD                                                                             \
 	"round,begun_us,decided_us,loss,k,next_k,count_min,count_max,late_segments,behind,resent," \
 	"reduce_us"
-
-/* Prints the table of the runs in @dirs and writes result.json and the files for
- * the picture to @out.  Returns 0, or 1 if a run cannot be read, a file cannot be
- * written or the models of a run differ. */
-int train_report(const char *out, char **dirs, int n, double target);
 
 #endif /* EXAMPLES_TRAIN_H */

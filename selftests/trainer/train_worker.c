@@ -19,14 +19,24 @@
 #include "monotonic.h"
 #include "saina.h"
 #include "train.h"
-#include "train_steps.h"
 #include "train_watch.h"
 #include "stop/stop.h"
+
+/**
+ * struct steps - gradient descent under policies with steps, where workers read each other's updates in different
+ * orders: the model is its beginning minus the rate times all gradients read
+ * @first: parameters at the beginning; NULL: the job has rounds
+ * @total: sum of all gradients read.  In double this is exact, so that models do not depend on the order of updates
+ */
+struct steps {
+	float *first;
+	double *total;
+};
 
 struct worker {
 	const struct train_opts *o;
 	struct trainer t;
-	struct train_steps steps;
+	struct steps steps;
 	struct saina *s;
 	struct saina_job_info info;
 	struct train_watch *watch;
@@ -116,11 +126,50 @@ static int one_reduction(struct worker *w, uint32_t round, struct saina_call *ca
 	return 0;
 }
 
+static int steps_init(struct steps *st, const struct trainer *t)
+{
+	st->first = malloc(t->mlp.params * sizeof(*st->first));
+	st->total = calloc(t->mlp.params, sizeof(*st->total));
+	if (!st->first || !st->total) {
+		fprintf(stderr, "saina-train: no memory for the sums of %zu parameters\n",
+			t->mlp.params);
+		return -ENOMEM;
+	}
+	memcpy(st->first, t->p, t->mlp.params * sizeof(*st->first));
+	return 0;
+}
+
+static void steps_exit(struct steps *st)
+{
+	free(st->first);
+	free(st->total);
+}
+
+/*
+ * Pushes @t->g, reads into it what all workers have pushed since the last read, and updates @t->p.
+ * 0 or a negative errno.
+ */
+static int steps_exchange(struct steps *st, struct saina *s, struct trainer *t, struct saina_step *step)
+{
+	double scale = t->opts->rate / t->opts->workers;
+	int r = saina_push(s, t->g, t->mlp.params, SAINA_FLOAT32);
+
+	step->size = sizeof(*step);
+	r = r ?: stop_read(s, step, STOP_MS);
+	if (r)
+		return r;
+	for (size_t i = 0; i < t->mlp.params; i++) {
+		st->total[i] += t->g[i];
+		t->p[i] = st->first[i] - scale * st->total[i];
+	}
+	return 0;
+}
+
 /* The same in steps.  Sets what steps have of @call: they have no late gradients and no k. */
 static int one_step(struct worker *w, uint32_t round, struct saina_call *call)
 {
 	struct saina_step step;
-	int r = train_steps_exchange(&w->steps, w->s, &w->t, &step);
+	int r = steps_exchange(&w->steps, w->s, &w->t, &step);
 
 	if (r)
 		return r == -EINTR ? ended(w, round) : fail(w, "step failed", r);
@@ -307,7 +356,7 @@ int train_worker(const struct train_opts *o)
 		r = w.csv ? 0 : -EIO;
 	}
 	if (!r && train_has_steps(o->policy))
-		r = train_steps_init(&w.steps, &w.t);
+		r = steps_init(&w.steps, &w.t);
 	if (!r)
 		r = join(&w);
 	if (!r && !o->worker) {
@@ -332,7 +381,7 @@ int train_worker(const struct train_opts *o)
 		r = linger(&w);
 	if (w.s)
 		saina_close(w.s);
-	train_steps_exit(&w.steps);
+	steps_exit(&w.steps);
 	trainer_exit(&w.t);
 	return r ? 1 : 0;
 }

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 $(B)/selftests/train_test: $(call objs,selftests/unit/train_test.c \
-		$(addprefix selftests/trainer/,trainer.c mlp.c data.c train_sim_policy.c) \
-		tools/saina/dbw.c tools/saina/deadline.c)
+		$(TRAIN_MODEL))
 	$(call link,$^ -lcmocka -lz -lm)
 
 check-programs: $(B)/selftests/train_test

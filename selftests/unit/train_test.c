@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The demo's trainer without a network: gradients against numerical
- * differentiation, determinism, minibatches, delays, and the readers of data
- * files with good and bad files.
+ * differentiation, determinism, minibatches, delays, and the reader of examples
+ * with good and bad files.
  */
+#include <endian.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "../trainer/rng.h"
 #include "../trainer/train.h"
-#include "../trainer/train_sim_policy.h"
 #include "../lib/statement.h"
 
 static char dir[] = "/tmp/saina-train-test.XXXXXX";
@@ -24,26 +24,6 @@ static const char *in_dir(const char *name)
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	return path;
-}
-
-/* gz: a name that ends so is compressed. */
-static void write_file(const char *name, const void *bytes, size_t n)
-{
-	const char *path = in_dir(name);
-
-	if (strlen(name) > 3 && !strcmp(name + strlen(name) - 3, ".gz")) {
-		gzFile f = gzopen(path, "wb");
-
-		assert_non_null(f);
-		assert_int_equal(gzwrite(f, bytes, n), n);
-		assert_int_equal(gzclose(f), Z_OK);
-	} else {
-		FILE *f = fopen(path, "wb");
-
-		assert_non_null(f);
-		assert_int_equal(fwrite(bytes, 1, n, f), n);
-		assert_int_equal(fclose(f), 0);
-	}
 }
 
 /* ---- the network ---- */
@@ -140,21 +120,29 @@ static void step_is_adam(void **state)
 
 #define LINES 180
 
-static void digits_put(const char *name, int lines, int bad_line, const char *bad)
+static void put32(FILE *f, uint32_t v)
 {
-	char *text = malloc(lines * 200 + 1000), *at = text;
+	v = htole32(v);
+	assert_int_equal(fwrite(&v, sizeof(v), 1, f), 1);
+}
 
+/* @n examples of @dim pixels, of which the file holds @lines; the class of the last one is @label. */
+static void examples_put(const char *name, uint32_t train, uint32_t n, uint32_t dim, int lines, int label)
+{
+	FILE *f = fopen(in_dir(name), "wb");
+
+	assert_non_null(f);
+	fputs("EXMP", f);
+	put32(f, train);
+	put32(f, n);
+	put32(f, dim);
+	put32(f, 16);
 	for (int i = 0; i < lines; i++) {
-		if (i == bad_line) {
-			at += sprintf(at, "%s\n", bad);
-			continue;
-		}
-		for (int j = 0; j < 64; j++)
-			at += sprintf(at, "%d,", (int)((i % 10 * 7 + j * j) % 17));
-		at += sprintf(at, "%d\n", i % 10);
+		for (uint32_t j = 0; j < dim; j++)
+			putc((i % 10 * 7 + j * j) % 17, f);
+		putc(i == lines - 1 ? label : i % 10, f);
 	}
-	write_file(name, text, at - text);
-	free(text);
+	assert_int_equal(fclose(f), 0);
 }
 
 static uint32_t train(uint64_t seed, int first, double *loss)
@@ -172,8 +160,8 @@ static uint32_t train(uint64_t seed, int first, double *loss)
 	char error[300];
 	uint32_t crc;
 
-	digits_put("train.csv.gz", LINES, -1, NULL);
-	o.data = in_dir("train.csv.gz");
+	examples_put("train", 0, LINES, 64, LINES, 9);
+	o.data = in_dir("train");
 	assert_int_equal(trainer_init(&t, &o, error, sizeof(error)), 0);
 	for (int r = 0; r < 30; r++) {
 		float *sum = calloc(t.mlp.params, sizeof(*sum));
@@ -288,28 +276,14 @@ static void other_stalls_are_as_said(void **state)
 
 /* ---- data files ---- */
 
-/* What is loaded from @name must fail with a sentence that holds @words. */
-static void refused(const char *name, int code, const char *words)
-{
-	struct data train, test;
-	char error[300] = "";
-	int r = data_load(in_dir(name), 1, &train, &test, error, sizeof(error));
-
-	if (!r)
-		fail_msg("%s was accepted", name);
-	if (r != code || !strstr(error, words))
-		fail_msg("%s: %d \"%s\" instead of %d \"%s\"", name, r, error, code, words);
-}
-
-static void digits_are_read_and_split(void **state)
+static void examples_are_read_and_split(void **state)
 {
 	struct data train, test;
 	char error[300];
 	int per[10] = {};
 
-	digits_put("good.csv.gz", LINES, -1, NULL);
-	assert_int_equal(data_load(in_dir("good.csv.gz"), 1, &train, &test, error, sizeof(error)),
-			 0);
+	examples_put("good", 0, LINES, 64, LINES, 9);
+	assert_int_equal(data_load(in_dir("good"), 1, &train, &test, error, sizeof(error)), 0);
 	assert_int_equal(train.n, 100);
 	assert_int_equal(test.n, 80);
 	assert_int_equal(train.dim, 64);
@@ -324,186 +298,56 @@ static void digits_are_read_and_split(void **state)
 		assert_int_equal(per[i], LINES / 10);
 	data_free(&train);
 	data_free(&test);
+	examples_put("good", 20, 30, 12, 30, 9);
+	assert_int_equal(data_load(in_dir("good"), 1, &train, &test, error, sizeof(error)), 0);
+	assert_true(train.n == 20 && test.n == 10 && test.dim == 12);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(train.y[i], i % 10);
+	data_free(&train);
+	data_free(&test);
 }
 
-static void bad_digits_are_refused(void **state)
+static void bad_examples_are_refused(void **state)
 {
-	char bad[1000], raw[20000];
-	size_t n;
-	FILE *f;
-
-	refused("none.csv", -ENOENT, "cannot read");
-	digits_put("bad.csv", LINES, 9, "1,2,3");
-	refused("bad.csv", -EINVAL, "line 10 is not 64 pixels");
-	memset(bad, 0, sizeof(bad));
-	for (int i = 0; i < 65; i++)
-		strcat(bad, i == 20 ? "17," : "1,");
-	bad[strlen(bad) - 1] = 0;
-	digits_put("bad.csv", LINES, 0, bad);
-	refused("bad.csv", -EINVAL, "line 1 is");
-	bad[strlen(bad) - 1] = 0; /* no class */
-	digits_put("bad.csv", LINES, 4, bad);
-	refused("bad.csv", -EINVAL, "line 5 is");
-	digits_put("bad.csv", LINES, 2, "");
-	refused("bad.csv", -EINVAL, "line 3 is");
-	digits_put("bad.csv", 5, -1, NULL);
-	refused("bad.csv", -EINVAL, "examples; at least");
-	write_file("bad.csv", "", 0);
-	refused("bad.csv", -EINVAL, "examples; at least");
-
-	/* the second half of a compressed file is missing */
-	digits_put("cut.csv.gz", LINES, -1, NULL);
-	f = fopen(in_dir("cut.csv.gz"), "rb");
-	n = fread(raw, 1, sizeof(raw), f);
-	fclose(f);
-	f = fopen(in_dir("cut.csv.gz"), "wb");
-	fwrite(raw, 1, n / 2, f);
-	fclose(f);
-	assert_true(n > 100 && n < sizeof(raw));
-	{
-		struct data train, test;
-		char error[300] = "";
-
-		assert_true(data_load(in_dir("cut.csv.gz"), 1, &train, &test, error,
-				      sizeof(error)) < 0);
-		assert_true(strlen(error) > 20);
-	}
-}
-
-struct idx {
-	uint32_t magic, n, rows, cols; /* as the header says */
-	int bytes;		       /* that really follow */
-	int label;		       /* value of the last label */
-};
-
-static void be32(unsigned char *p, uint32_t v)
-{
-	for (int i = 0; i < 4; i++)
-		p[i] = v >> (24 - 8 * i);
-}
-
-static void idx_put(const char *name, const struct idx *x)
-{
-	unsigned char bytes[5000];
-	int head = x->rows ? 16 : 8;
-
-	be32(bytes, x->magic);
-	be32(bytes + 4, x->n);
-	if (x->rows) {
-		be32(bytes + 8, x->rows);
-		be32(bytes + 12, x->cols);
-	}
-	for (int i = 0; i < x->bytes; i++)
-		bytes[head + i] = x->rows ? i * 3 : i % 10;
-	if (!x->rows && x->bytes)
-		bytes[head + x->bytes - 1] = x->label;
-	write_file(name, bytes, head + x->bytes);
-}
-
-static const struct idx images = {0x803, 20, 4, 3, 240, 0};
-static const struct idx labels = {0x801, 20, 0, 0, 20, 9};
-
-static void idx_folder(void)
-{
-	idx_put("train-images-idx3-ubyte", &images);
-	idx_put("train-labels-idx1-ubyte", &labels);
-	idx_put("t10k-images-idx3-ubyte", &images);
-	idx_put("t10k-labels-idx1-ubyte", &labels);
-}
-
-static void idx_is_read(void **state)
-{
+	static const struct {
+		uint32_t train, n, dim;
+		int lines, label;
+	} bad[] = {
+		{ 20, 30, 12, 29, 9 }, { 20, 30, 12, 0, 9 }, { 20, 30, 12, 30, 10 }, { 30, 30, 12, 30, 9 },
+		{ 0, 0, 12, 30, 9 }, { 0, 30, 0, 30, 9 }, { 0, 0xffffffff, 12, 30, 9 }, { 0, 30, 0xffffffff, 0, 9 },
+	};
 	struct data train, test;
 	char error[300];
 
-	idx_folder();
-	/* compressed as MNIST is served */
-	unlink(in_dir("t10k-images-idx3-ubyte"));
-	idx_put("t10k-images-idx3-ubyte.gz", &images);
-	assert_int_equal(data_load(dir, 1, &train, &test, error, sizeof(error)), 0);
-	assert_int_equal(train.n, 20);
-	assert_int_equal(train.dim, 12);
-	assert_int_equal(test.n, 20);
-	for (int i = 0; i < 240; i++) {
-		assert_true(train.x[i] == (i * 3 & 255) / 255.0f);
-		assert_true(test.x[i] == train.x[i]);
-	}
-	for (int i = 0; i < 19; i++)
-		assert_int_equal(train.y[i], i % 10);
-	assert_int_equal(train.y[19], 9);
-	data_free(&train);
-	data_free(&test);
-	unlink(in_dir("t10k-images-idx3-ubyte.gz"));
-}
-
-static void bad_idx_is_refused(void **state)
-{
-	static const struct {
-		const char *file;
-		struct idx x;
-		const char *words;
-	} bad[] = {
-		{"train-images-idx3-ubyte", {0x801, 20, 4, 3, 240, 0}, "begins with 00000801"},
-		{"train-images-idx3-ubyte", {0x803, 20, 4, 3, 239, 0}, "ends after 19 of 20"},
-		{"train-images-idx3-ubyte", {0x803, 20, 4, 3, 0, 0}, "ends after 0 of 20"},
-		{"train-images-idx3-ubyte", {0x803, 0, 4, 3, 240, 0}, "0 pictures"},
-		{"train-images-idx3-ubyte", {0x803, 20, 70000, 3, 240, 0}, "70000 x 3"},
-		{"train-images-idx3-ubyte",
-		 {0x803, 0xffffffff, 4, 3, 240, 0},
-		 "4294967295 pictures"},
-		{"train-images-idx3-ubyte", {0x803, 10, 4, 3, 120, 0}, "there are 10 pictures"},
-		{"train-labels-idx1-ubyte", {0x803, 20, 0, 0, 20, 0}, "begins with 00000803"},
-		{"train-labels-idx1-ubyte", {0x801, 21, 0, 0, 21, 0}, "21 labels"},
-		{"train-labels-idx1-ubyte", {0x801, 20, 0, 0, 19, 0}, "shorter"},
-		{"train-labels-idx1-ubyte", {0x801, 20, 0, 0, 20, 10}, "label 19 is 10"},
-		{"t10k-images-idx3-ubyte",
-		 {0x803, 20, 4, 4, 320, 0},
-		 "12 pixels for training and 16"},
-		{"t10k-labels-idx1-ubyte", {0x801, 19, 0, 0, 19, 0}, "19 labels"},
-	};
-	static const char *const names[] = {
-		"train-images-idx3-ubyte",
-		"train-labels-idx1-ubyte",
-		"t10k-images-idx3-ubyte",
-		"t10k-labels-idx1-ubyte",
-	};
-
+	assert_int_equal(data_load(in_dir("none"), 1, &train, &test, error, sizeof(error)), -ENOENT);
+	assert_non_null(strstr(error, "cannot read"));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		idx_folder();
-		idx_put(bad[i].file, &bad[i].x);
-		refused("", -EINVAL, bad[i].words);
-	}
-	for (int i = 0; i < 4; i++) {
-		idx_folder();
-		unlink(in_dir(names[i]));
-		refused("", -ENOENT, names[i]);
-		write_file(names[i], "\0\0\10", 3);
-		refused("", -EINVAL, "too short");
+		examples_put("bad", bad[i].train, bad[i].n, bad[i].dim == 0xffffffff ? 1 : bad[i].dim, bad[i].lines, bad[i].label);
+		if (bad[i].dim == 0xffffffff) {
+			FILE *f = fopen(in_dir("bad"), "r+b");
+
+			fseek(f, 12, SEEK_SET);
+			put32(f, bad[i].dim);
+			fclose(f);
+		}
+		error[0] = 0;
+		assert_int_equal(data_load(in_dir("bad"), 1, &train, &test, error, sizeof(error)), -EINVAL);
+		assert_non_null(strstr(error, "is no file of examples, or is damaged"));
 	}
 }
 
-/* The simulation knows the same names. */
 static void steps_are_those_of_some_policies(void **state)
 {
 	static const char *const steps[] = { "ssp:2", "asp", "grouped", "grouped:g=2" };
 	static const char *const rounds[] = { "bsp", "fastest:k=2", "sfcd", "external", "timeout:5ms" };
 	static const char *const none[] = { "asphalt", "ssp2:2", "sspx", "grouped2", "as", "" };
-	struct sim_policy p;
 
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 		assert_true(train_has_steps(steps[i]));
-		assert_int_equal(sim_policy_parse(steps[i], 4, &p), 0);
-		assert_true(p.steps);
-	}
-	for (size_t i = 0; i < sizeof(rounds) / sizeof(rounds[0]); i++) {
+	for (size_t i = 0; i < sizeof(rounds) / sizeof(rounds[0]); i++)
 		assert_false(train_has_steps(rounds[i]));
-		assert_int_equal(sim_policy_parse(rounds[i], 4, &p), 0);
-		assert_false(p.steps);
-	}
-	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
 		assert_false(train_has_steps(none[i]));
-		assert_int_equal(sim_policy_parse(none[i], 4, &p), -EINVAL);
-	}
 }
 
 static int setup(void **state)
@@ -513,17 +357,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	static const char *const names[] = {
-		"train-images-idx3-ubyte",
-		"train-labels-idx1-ubyte",
-		"t10k-images-idx3-ubyte",
-		"t10k-labels-idx1-ubyte",
-		"t10k-images-idx3-ubyte.gz",
-		"train.csv.gz",
-		"good.csv.gz",
-		"cut.csv.gz",
-		"bad.csv",
-	};
+	static const char *const names[] = { "train", "good", "bad" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unlink(in_dir(names[i]));
@@ -541,11 +375,9 @@ int main(void)
 		statement("demo: an epoch has every example exactly once", an_epoch_has_every_example_once),
 		statement("demo: delays of stragglers have the share and the length that were set", delays_are_as_said),
 		statement("demo: a slow worker, a heavy tail and bad periods are as described", other_stalls_are_as_said),
-		statement("demo: a CSV file of digits is read and split for training and test", digits_are_read_and_split),
-		statement("demo: a missing, malformed or cut CSV file is refused with a sentence", bad_digits_are_refused),
+		statement("demo: a file of examples is read and split for training and test", examples_are_read_and_split),
+		statement("demo: a missing, malformed or cut file of examples is refused with a sentence", bad_examples_are_refused),
 		statement("demo: ssp, asp and grouped have steps, names that begin like these have not", steps_are_those_of_some_policies),
-		statement("demo: IDX files are read, also compressed", idx_is_read),
-		statement("demo: missing, malformed or cut IDX files are refused with a sentence", bad_idx_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
