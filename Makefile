@@ -6,7 +6,6 @@
 # SAN=address, SAN=thread: builds with these sanitizers, in a directory of its own.
 B	?= build$(if $(SAN),/san-$(SAN))
 CC	?= gcc
-CXX	?= g++
 CLANG	?= clang
 PREFIX	?= /usr/local
 DESTDIR	?=
@@ -105,7 +104,7 @@ check-downloads:
 check-all: bench-deps torch-deps deb-deps
 	tools/install-deps full
 	tools/install-deps fashion
-	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs bench-programs
+	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs
 	selftests/vm/saina-vm kernel-tools >/dev/null
 	selftests/run --full $(if $(SHARD),--shard $(SHARD))
 
@@ -129,10 +128,6 @@ deb-deps: deps
 deb: deb-deps
 	tools/deb $(B)/deb $(DEB_VERSION)
 
-bench-datapath: all
-	@mkdir -p result
-	$(B)/bench-datapath -o result/bench-datapath.json $(BENCH_ARGS)
-
 clean:
 	rm -rf $(B)
 
@@ -143,15 +138,11 @@ help:
 	@echo 'make check           set up everything, run the quick tests: 8 to 12 minutes on two cores'
 	@echo 'make check-all       the same with all tests: more than an hour (SHARD=2/4: the second of four parts)'
 	@echo 'make                 build into $(B)/'
-	@echo 'make bench           all-reduce compared with Gloo and Open MPI, under 30 minutes (BENCH_ARGS=--quick: under 3)'
-	@echo 'make bench-profile   where the processor time of an all-reduce by SAINA goes, by perf (BENCH_ARGS=--help)'
-	@echo 'make bench-ddp       what the hook of saina.torch costs, compared with libsaina called from C and with Gloo'
-	@echo 'make bench-datapath  ns per packet of each branch of the XDP program, as ratios (BENCH_ARGS=-j: JSON)'
-	@echo 'make bench-scale     the switch alone on 1 to all cores; simulated: 16 and 64 cores, links of 10 to 100 Gb/s'
-	@echo 'make bench-loss      what losses cost, by simulation: rounds of 4 MiB on links of 1 Gb/s, 0 to 20 % lost each way'
-	@echo 'make bench-policies  time-outs, k set by a client, ssp:10 compared with bsp, by real workers: promised and measured'
+	@echo 'make bench           all-reduce compared with Gloo and Open MPI, about 20 minutes (BENCH_ARGS=--quick: 2)'
+	@echo 'make bench-datapath  ns per packet of each branch of the XDP program, as ratios (BENCH_ARGS=-c: on 1 to all cores)'
+	@echo 'make bench-control   time-outs, and k set by a client, by real workers: promised and measured'
+	@echo 'make bench-ddp       what the hook of saina.torch costs, compared with saina.Worker and with Gloo'
 	@echo 'make figures         published results of such policies, measured: six to seven hours (FIGURES_ARGS=--quick: 5 minutes)'
-	@echo 'make bench-lookup    what looking up a job in saina.ko costs, in the test VM (VM_KERNEL=6.12)'
 	@echo 'make install         install under PREFIX=$(PREFIX) (DESTDIR honoured)'
 	@echo 'make deb             Debian packages, in $(B)/deb'
 	@echo 'make module          build saina.ko for the running kernel (KDIR=DIRECTORY: for another)'
@@ -162,7 +153,7 @@ help:
 	@echo 'SAN=address          build with ASan and UBSan in build/san-address (SAN=thread: TSan)'
 	@echo 'V=1                  show the commands that make runs'
 
-.PHONY: all deps torch-deps deb deb-deps demo demo-torch check check-all check-programs check-downloads bench-datapath clean help install
+.PHONY: all deps torch-deps deb deb-deps demo demo-torch check check-all check-programs check-downloads clean help install
 .DELETE_ON_ERROR:
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

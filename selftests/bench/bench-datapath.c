@@ -27,12 +27,11 @@
  * Foreign traffic keeps no state: the same frame is repeated without the driver, and so is
  * the empty program that it is compared with.
  */
+#include <argp.h>
 #include <sched.h>
 #include <stdio.h>
-#include "add.h"
-#include "args.h"
+#include <stdlib.h>
 #include "harness.h"
-#include "lookup.h"
 #include "report.h"
 
 #define SIZES	6
@@ -52,7 +51,7 @@ struct size {
 	struct bench_job job;
 	struct sample branch[BRANCHES];
 	struct sample driver;		/* into the empty program */
-	struct sample parse, add, empty, foreign, user;
+	struct sample parse, add, empty, foreign;
 	struct sample finer, coarser, mixed_complete;
 };
 
@@ -102,7 +101,6 @@ static void cycle_size(struct harness *r, struct size *s, unsigned int i)
 
 	sample_add(&s->empty, harness_run_plain(r, r->empty, n, true, PLAIN));
 	sample_add(&s->foreign, harness_run_plain(r, saina_dp_prog_fd(r->dp), n, true, PLAIN));
-	sample_add(&s->user, add_ns(n, s->job.touched, 2000));
 	sample_add(&s->driver, harness_run_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_EMPTY));
 	sample_add(&s->parse, harness_run_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_PARSE));
 	measure(r, &s->job, s->branch, BRANCH_STORE);
@@ -162,8 +160,6 @@ static void report_size(struct report *out, const struct size *s, unsigned int n
 	report_row(out, n, "mixed, finer", net(&s->finer, s), add);
 	report_row(out, n, "mixed, coarser", net(&s->coarser, s), add);
 	report_row(out, n, "mixed, complete", net(&s->mixed_complete, s), add);
-	report_row(out, n, add_has_avx2() ? "userspace add, AVX2" : "userspace add, plain C",
-		   sample_median(&s->user), add);
 }
 
 /* Cost of mixed exponents relative to equal ones. */
@@ -243,19 +239,15 @@ static void report_all(struct report *out, const struct size *size,
 			   &v[BIG_POOL].branch[BRANCH_ACCUMULATE], acc));
 }
 
-int main(int argc, char **argv)
+/* Measures everything @cycles times. */
+static void branches_run(struct report *out, unsigned int cycles)
 {
-	const struct bench_args args =
-		bench_args_parse(argc, argv, "ns per packet of each branch of the XDP program.");
 	static struct variant_samples variant[VARIANTS];
 	static struct size size[SIZES];
 	static struct arrival arrival;
 	static struct harness harness;
-	struct report out;
 
-	if (args.lookup)
-		return lookup_run(&args);
-	harness_open(&harness, false);
+	harness_open(&harness);
 	for (unsigned int i = 0; i < SIZES; i++)
 		harness_job_create(&harness, &size[i].job, i, elems[i], 64, 63,
 				   i < 4 ? SLOTS : SLOTS_BIG, i < 4 ? SLOTS : SLOTS_BIG);
@@ -268,8 +260,8 @@ int main(int argc, char **argv)
 	harness_job_set_timeout(&harness, &variant[TIMEOUT].job);
 	harness_job_create(&harness, &arrival.job, 15, 256, 64, 63, FEW, FEW);
 	harness_pin_cpu(sched_getcpu());
-	for (unsigned int n = 0; n < args.cycles; n++) {
-		report_progress(n, args.cycles);
+	for (unsigned int n = 0; n < cycles; n++) {
+		report_progress(n, cycles);
 		for (unsigned int i = 0; i < SIZES; i++)
 			cycle_size(&harness, &size[i], i);
 		for (int i = 0; i < VARIANTS; i++)
@@ -281,9 +273,57 @@ int main(int argc, char **argv)
 	for (int i = 0; i < VARIANTS; i++)
 		harness_check(&harness, &variant[i].job);
 	harness_check(&harness, &arrival.job);
-
-	report_open(&out, args.json);
-	report_all(&out, size, variant, &arrival);
+	report_all(out, size, variant, &arrival);
 	harness_close(&harness);
+}
+
+struct args {
+	bool json, cores;
+	const char *out;
+	unsigned int cycles;
+};
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	struct args *args = state->input;
+	char *end;
+
+	switch (key) {
+	case 'j':
+		args->json = true;
+		return 0;
+	case 'c':
+		args->cores = true;
+		return 0;
+	case 'o':
+		args->out = arg;
+		return 0;
+	case 'n':
+		args->cycles = strtoul(arg, &end, 10);
+		if (*end || !args->cycles || args->cycles > 10000)
+			argp_error(state, "--cycles must be a number from 1 to 10000, not '%s'", arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "unexpected argument '%s'", arg);
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{ "json", 'j', NULL, 0, "print JSON", 0 },
+		{ "cores", 'c', NULL, 0, "whole rounds on 1 to all cores at once, instead of branches", 0 },
+		{ "output", 'o', "FILE", 0, "also write the JSON to FILE", 0 },
+		{ "cycles", 'n', "N", 0, "measure everything N times (21)", 0 },
+		{}
+	};
+	const struct argp argp = { options, parse_opt, NULL, "ns per packet of each branch of the XDP program.", NULL, NULL, NULL };
+	struct args args = { .cycles = 21 };
+	struct report out;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	report_open(&out, args.json);
+	(args.cores ? cores_run : branches_run)(&out, args.cycles);
 	return report_close(&out, args.out);
 }

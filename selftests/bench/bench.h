@@ -49,38 +49,4 @@ struct bench_state {
 	__u64	head[12];
 };
 
-#define SCALE_CPUS	1024
-#define SCALE_FRAME	2	/* most messages in a frame of the tc hook: TEST_RUN takes a page */
-#define SCALE_COPY	64	/* bytes of a message that the driver writes */
-
-enum scale_target { SCALE_EMPTY, SCALE_SAINA, SCALE_TARGETS };
-
-/**
- * struct scale_state - the next frame of the drivers of bench-scale, one for each CPU
- * @target: enum scale_target
- * @segment: of the first message in the next frame
- * @window, @window_size: all workers in turn send @window_size segments, from @window on; then the
- *	next window begins.  So many segments use slots at once
- * @segments, @workers: of the job; after the last segment the next @round begins
- * @step: segments of a frame
- * @messages: of a frame, each of @bytes
- * @head: of every frame, up to the end of the first SCALE_COPY bytes of its message; segment, round,
- *	worker and UDP port are filled in
- */
-struct scale_state {
-	__u32	target;
-	__u32	segment;
-	__u32	window;
-	__u32	window_size;
-	__u32	segments;
-	__u32	worker;
-	__u32	workers;
-	__u32	round;
-	__u32	step;
-	__u32	messages;
-	__u32	bytes;
-	__u16	pad;		/* for alignment of what is in @head */
-	__u8	head[BENCH_HEAD + SCALE_COPY - 48];
-} __attribute__((aligned(64)));	/* no two CPUs share a cache line */
-
 #endif /* SAINA_BENCH_H */

@@ -1,38 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-DATAPATH_BENCH := $(addprefix selftests/bench/,bench-datapath.c lookup.c harness.c kernel_job.c add.c args.c \
-		   report.c)
+#
+# Measures; Documentation/bench.rst says how.
+DATAPATH_BENCH := $(addprefix selftests/bench/,bench-datapath.c cores.c harness.c report.c)
 
-SCALE_BENCH := $(addprefix selftests/bench/,bench-scale.c harness.c kernel_job.c args.c report.c)
-
-$(B)/bench.bpf.o $(B)/bench_kernel.bpf.o $(B)/bench_scale.bpf.o: $(B)/%.bpf.o: selftests/bench/%.bpf.c
+$(B)/bench.bpf.o: selftests/bench/bench.bpf.c
 	@mkdir -p $(@D) $(B)/obj/selftests/bench
-	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/selftests/bench/$*.bpf.d -MT $@ -c -o $@ $<
+	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/selftests/bench/bench.bpf.d -MT $@ -c -o $@ $<
 
-$(B)/bench-datapath: $(call objs,$(DATAPATH_BENCH)) $(DP_LIB) $(B)/libsainactl.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -ljansson -lm
-
-$(B)/bench-scale: $(call objs,$(SCALE_BENCH)) $(DP_LIB) $(B)/libsainactl.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -ljansson -lm -pthread
+$(B)/bench-datapath: $(call objs,$(DATAPATH_BENCH)) $(DP_LIB)
+	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -ljansson -lm -pthread
 
 $(B)/bench-control: $(call objs,selftests/bench/bench-control.c) $(B)/libsainactl.a
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl
 
-ALL += $(addprefix $(B)/,bench-datapath bench-scale bench-control bench.bpf.o bench_kernel.bpf.o bench_scale.bpf.o)
+ALL += $(addprefix $(B)/,bench-datapath bench-control bench.bpf.o)
 
-# Messages per second of the switch alone, by cores, and what limits larger machines.
-bench-scale: all
-	python3 selftests/bench/scale.py $(BENCH_ARGS)
-.PHONY: bench-scale
+bench-deps: deps
+	tools/install-deps bench
 
-# Whether policies keep what they promise about time, measured with real workers.
-bench-policies: all
-	python3 selftests/bench/policies.py $(BENCH_ARGS)
-.PHONY: bench-policies
+# All-reduce, beside the peers.
+bench: bench-deps
+	+$(MAKE) --no-print-directory -j$(shell nproc) all
+	/usr/bin/python3 selftests/bench $(BENCH_ARGS)
 
-# What looking up a job in saina.ko costs, in the test VM with kernel VM_KERNEL.
-VM_KERNEL ?= 6.1
-bench-lookup: all
-	ko=$$(selftests/module/build.sh $(VM_KERNEL)) && selftests/vm/saina-vm run -k $(VM_KERNEL) -- \
-		sh -c "insmod $$ko && exec $(abspath $(B))/bench-datapath --lookup $(BENCH_ARGS)"
-.PHONY: bench-lookup
-include selftests/bench/allreduce/allreduce.mk
+bench-datapath: all
+	@mkdir -p result
+	$(B)/bench-datapath -o result/bench-datapath.json $(BENCH_ARGS)
+
+# The control plane: time-outs, and k set by a client.
+bench-control: all
+	/usr/bin/python3 selftests/bench/control.py $(BENCH_ARGS)
+
+# Training with PyTorch: the hook of saina.torch.
+bench-ddp: torch-deps
+	+$(MAKE) --no-print-directory -j$(shell nproc) all
+	selftests/bench/bench-ddp $(BENCH_ARGS)
+
+.PHONY: bench bench-datapath bench-control bench-ddp bench-deps

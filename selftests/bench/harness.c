@@ -9,7 +9,6 @@
 #include <unistd.h>
 #include "die.h"
 #include "harness.h"
-#include "kernel_job.h"
 
 #define EXPONENT	20	/* of the worker that opens a slot */
 #define REPEATS		16	/* passes of a branch that does not change state */
@@ -20,9 +19,9 @@ static void log_line(void *arg, int level, const char *line)
 		fprintf(stderr, "%s\n", line);
 }
 
-void harness_dp_open(struct saina_dp **dp, struct saina_global *g, bool kernel)
+static void dp_open(struct saina_dp **dp, struct saina_global *g)
 {
-	const struct saina_dp_opts opts = { .log = log_line, .kernel = kernel, .any_port = true };
+	const struct saina_dp_opts opts = { .log = log_line, .any_port = true };
 
 	if (geteuid())
 		bench_die("needs root to load BPF programs: run it with sudo");
@@ -34,7 +33,7 @@ void harness_dp_open(struct saina_dp **dp, struct saina_global *g, bool kernel)
 		bench_die("%s", saina_dp_error(*dp));
 }
 
-struct bpf_object *harness_object_load(const char *name)
+static struct bpf_object *object_load(const char *name)
 {
 	char self[PATH_MAX / 2], path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -48,7 +47,7 @@ struct bpf_object *harness_object_load(const char *name)
 	return o;
 }
 
-int harness_object_fd(const struct bpf_object *o, const char *name)
+static int object_fd(const struct bpf_object *o, const char *name)
 {
 	struct bpf_program *p = bpf_object__find_program_by_name(o, name);
 	int fd = p ? bpf_program__fd(p) : bpf_object__find_map_fd_by_name(o, name);
@@ -58,13 +57,13 @@ int harness_object_fd(const struct bpf_object *o, const char *name)
 	return fd;
 }
 
-void harness_target_set(const struct bpf_object *o, const char *map, __u32 target, int prog)
+static void target_set(const struct bpf_object *o, const char *map, __u32 target, int prog)
 {
-	if (bpf_map_update_elem(harness_object_fd(o, map), &target, &prog, BPF_ANY))
+	if (bpf_map_update_elem(object_fd(o, map), &target, &prog, BPF_ANY))
 		bench_die("%s: program %u cannot be reached by tail call: %s", map, target, strerror(errno));
 }
 
-void harness_open(struct harness *r, bool kernel)
+void harness_open(struct harness *r)
 {
 	static const char *const name[BENCH_TARGETS] = {
 		[BENCH_EMPTY] = "bench_empty",	     [BENCH_PARSE] = "bench_parse",
@@ -74,15 +73,14 @@ void harness_open(struct harness *r, bool kernel)
 	};
 	int fd;
 
-	harness_dp_open(&r->dp, &r->global, kernel);
-	r->kernel = kernel;
-	r->obj = harness_object_load("bench.bpf.o");
-	r->driver = harness_object_fd(r->obj, "bench_driver");
-	r->empty = harness_object_fd(r->obj, "bench_empty");
-	r->state = harness_object_fd(r->obj, "bench_state");
+	dp_open(&r->dp, &r->global);
+	r->obj = object_load("bench.bpf.o");
+	r->driver = object_fd(r->obj, "bench_driver");
+	r->empty = object_fd(r->obj, "bench_empty");
+	r->state = object_fd(r->obj, "bench_state");
 	for (int i = 0; i < BENCH_TARGETS; i++) {
-		fd = i == BENCH_SAINA ? saina_dp_prog_fd(r->dp) : harness_object_fd(r->obj, name[i]);
-		harness_target_set(r->obj, "bench_targets", i, fd);
+		fd = i == BENCH_SAINA ? saina_dp_prog_fd(r->dp) : object_fd(r->obj, name[i]);
+		target_set(r->obj, "bench_targets", i, fd);
 	}
 	for (size_t i = BENCH_HEAD; i < sizeof(r->frame); i++)
 		r->frame[i] = i * 37;
@@ -94,8 +92,8 @@ void harness_close(struct harness *r)
 	saina_dp_close(r->dp, true);
 }
 
-void harness_conf_fill(struct saina_job_conf *c, unsigned int id, unsigned int payload,
-			  unsigned int workers, unsigned int k, unsigned int pool)
+static void conf_fill(struct saina_job_conf *c, unsigned int id, unsigned int payload,
+		      unsigned int workers, unsigned int k, unsigned int pool)
 {
 	c->generation = 1;
 	c->job = id;
@@ -135,10 +133,7 @@ void harness_job_create(struct harness *r, struct bench_job *j, unsigned int id,
 
 	memset(j, 0, sizeof(*j));
 	j->touched = touched;
-	if (r->kernel)
-		kernel_job_create(c, id, payload, workers, k, pool);
-	else
-		harness_conf_fill(c, id, payload, workers, k, pool);
+	conf_fill(c, id, payload, workers, k, pool);
 	if (saina_dp_job_publish(r->dp, c, 0))
 		bench_die("%s", saina_dp_error(r->dp));
 }
@@ -151,7 +146,7 @@ void harness_job_set_timeout(struct harness *r, struct bench_job *j)
 		bench_die("%s", saina_dp_error(r->dp));
 }
 
-void harness_head_write(const struct saina_global *g, unsigned char *head, unsigned int job,
+static void head_write(const struct saina_global *g, unsigned char *head, unsigned int job,
 		       unsigned int payload, __u32 round, bool foreign)
 {
 	unsigned int udp_len = 8 + sizeof(struct saina_hdr) + 4 * payload;
@@ -199,7 +194,8 @@ static double prog_run(struct harness *r, int prog, unsigned int payload, unsign
 	return t.duration;
 }
 
-void harness_events_drop(struct saina_dp *dp)
+/* The rings of events and of messages to relay are not measured. */
+static void events_drop(struct saina_dp *dp)
 {
 	static const struct saina_dp_cb none;
 
@@ -207,7 +203,7 @@ void harness_events_drop(struct saina_dp *dp)
 		bench_die("%s", saina_dp_error(dp));
 }
 
-struct saina_counters harness_counters_sum(struct saina_dp *dp, unsigned int job)
+static struct saina_counters counters_sum(struct saina_dp *dp, unsigned int job)
 {
 	struct saina_counters sum = {}, c;
 
@@ -261,7 +257,7 @@ static double batch_run(struct harness *r, struct bench_job *j, enum bench_branc
 	}
 	if (branch != BRANCH_STORE)
 		s.exponent += j->finer - j->coarsens * (int)s.worker;
-	harness_head_write(&r->global, (unsigned char *)s.head, j->conf.job, j->conf.payload, j->round, false);
+	head_write(&r->global, (unsigned char *)s.head, j->conf.job, j->conf.payload, j->round, false);
 	if (bpf_map_update_elem(r->state, &zero, &s, BPF_ANY))
 		bench_die("bench_state: %s", strerror(errno));
 	passes *= to - from;
@@ -270,7 +266,7 @@ static double batch_run(struct harness *r, struct bench_job *j, enum bench_branc
 		j->sent[branch] += passes;
 		if (j->coarsens && (branch == BRANCH_ACCUMULATE || branch == BRANCH_COMPLETE))
 			j->coarsened += passes;
-		harness_events_drop(r->dp);
+		events_drop(r->dp);
 	}
 	return ns;
 }
@@ -313,7 +309,7 @@ double harness_run_branch(struct harness *r, struct bench_job *j, enum bench_bra
 double harness_run_plain(struct harness *r, int prog, unsigned int payload, bool foreign,
 			 unsigned int repeat)
 {
-	harness_head_write(&r->global, r->frame, 0, payload, 0, foreign);
+	head_write(&r->global, r->frame, 0, payload, 0, foreign);
 	return prog_run(r, prog, payload, repeat);
 }
 
@@ -352,7 +348,7 @@ void harness_check(struct harness *r, const struct bench_job *j)
 		{ SAINA_C_COMPLETED, BRANCH_COMPLETE },
 		{ SAINA_C_LATE, BRANCH_LATE },
 	};
-	const struct saina_counters sum = harness_counters_sum(r->dp, j->conf.job);
+	const struct saina_counters sum = counters_sum(r->dp, j->conf.job);
 	__u64 added = j->sent[BRANCH_ACCUMULATE] + j->sent[BRANCH_COMPLETE];
 
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)

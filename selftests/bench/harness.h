@@ -7,7 +7,6 @@
 #include "bench.h"
 
 struct harness {
-	bool	kernel;			/* jobs are in saina.ko: kernel_job.c */
 	struct saina_dp *dp;
 	struct bpf_object *obj;
 	int	driver, empty;		/* programs */
@@ -38,32 +37,15 @@ enum bench_branch {
 
 /* All functions print a sentence on stderr and exit(1) on failure. */
 
-/* The data path, and @g, which it has from then on. */
-void harness_dp_open(struct saina_dp **dp, struct saina_global *g, bool kernel);
-/* A BPF object that lies beside the program; a program or map of it; a program to tail-call. */
-struct bpf_object *harness_object_load(const char *name);
-int harness_object_fd(const struct bpf_object *o, const char *name);
-void harness_target_set(const struct bpf_object *o, const char *map, __u32 target, int prog);
-/* The data path with the driver program; @kernel: with jobs in saina.ko. */
-void harness_open(struct harness *r, bool kernel);
+/* The data path with the driver program. */
+void harness_open(struct harness *r);
 void harness_close(struct harness *r);
 /* Stays on a CPU: a migration would mix two cores' caches. */
 void harness_pin_cpu(int cpu);
-/* Empties the rings of events and of messages to relay, which are not measured. */
-void harness_events_drop(struct saina_dp *dp);
-/* Counters of all workers of a job. */
-struct saina_counters harness_counters_sum(struct saina_dp *dp, unsigned int job);
 /* Publishes a job of @pool segments of @payload elements; packets go to the first @touched. */
 void harness_job_create(struct harness *r, struct bench_job *j, unsigned int id,
 			unsigned int payload, unsigned int workers, unsigned int k,
 			unsigned int pool, unsigned int touched);
-
-/* The snapshot that a control plane would publish. */
-void harness_conf_fill(struct saina_job_conf *c, unsigned int id, unsigned int payload,
-		       unsigned int workers, unsigned int k, unsigned int pool);
-/* The first BENCH_HEAD bytes of a GRAD; segment, worker, UDP port and exponent are missing. */
-void harness_head_write(const struct saina_global *g, unsigned char *head, unsigned int job,
-			unsigned int payload, __u32 round, bool foreign);
 
 /* Gives the job a time-out that never expires, from the next round on. */
 void harness_job_set_timeout(struct harness *r, struct bench_job *j);
@@ -87,5 +69,9 @@ void harness_round_done(struct bench_job *j);
 void harness_check_shifted(struct harness *r, const struct bench_job *j);
 /* Checks that every packet took the branch it was meant for. */
 void harness_check(struct harness *r, const struct bench_job *j);
+
+/* cores.c: whole rounds on 1, 2, 4 .. all CPUs that may be used, at once. */
+struct report;
+void cores_run(struct report *out, unsigned int cycles);
 
 #endif /* SAINA_BENCH_HARNESS_H */

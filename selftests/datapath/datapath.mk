@@ -66,4 +66,4 @@ $(foreach p,bsp fastest fastest-timeout sfcd sfcd-down timeout external coded,\
 	$(call test,trace_tc_test-$(p),full,unit,600,$(B)/selftests/trace_test --tc --policy $(p) --packets 10000000))
 $(foreach p,ssp asp grouped,$(call test,ps_test-$(p),full,unit,600,$(B)/selftests/ps_test --policy $(p) --packets 10000000) \
 	$(call test,ps_tc_test-$(p),full,unit,600,$(B)/selftests/ps_test --tc --policy $(p) --packets 10000000))
-$(call test,datapath/scale,full,unit,300,selftests/datapath/scale.sh)
+$(call test,datapath/cores,full,unit,300,selftests/datapath/cores.sh)

@@ -68,7 +68,6 @@ $(call test,net/pip,full,host,600,selftests/net/pip.sh)
 $(call test,net/torch_numbers,full,host,1200,selftests/net/torch_numbers.sh)
 $(call test,net/demo_torch,full,host,1200,selftests/net/demo_torch.sh)
 $(call test,net/bench_ddp,full,host,600,selftests/net/bench_ddp.sh)
-check-programs: $(B)/bench-buckets
 $(call test,net/python-torch,full,host,600,selftests/net/python.sh torch)
 # What the quick tier leaves out: clients that are waited for until they are dropped, captures on Open vSwitch.
 $(call test,net/capture,full,host,600,selftests/net/capture.sh all)
@@ -81,7 +80,6 @@ $(call test,net/upgrade,full,host,1800,selftests/net/upgrade.sh)
 $(call test,net/prometheus,full,host,600,selftests/net/prometheus.sh)
 $(call test,net/bench,full,host,600,selftests/net/bench.sh)
 $(call test,net/figures,full,host,1200,selftests/net/figures.sh)
-$(call test,net/bench_policies,full,host,600,selftests/net/bench_policies.sh)
 $(call test,net/vm_workers,full,host,1200,selftests/net/vm_workers.sh)
 $(call test,net/vm_workers_tc,full,host,900,selftests/net/vm_workers_tc.sh)
 

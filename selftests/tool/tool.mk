@@ -33,10 +33,6 @@ $(B)/selftests/saina-sanitized: $(TOOL_SRC) $(wildcard tools/saina/*.h userland/
 
 $(B)/selftests/tool_hostile_test: | $(B)/selftests/saina-sanitized
 
-$(B)/selftests/bench-contender: $(call objs,selftests/tool/bench_contender.c tools/bench/serve.c)
-	$(call link,$^)
-check-programs: $(B)/selftests/bench-contender
-
 check-programs: $(TOOL_TESTS) $(B)/selftests/saina-sanitized
 $(foreach t,$(notdir $(TOOL_TESTS)),$(call test,$(t),quick,unit,300,$(B)/selftests/$(t)))
 $(call test,tool_test,quick,unit,400,selftests/tool/tool_test.sh)

@@ -165,7 +165,7 @@ static void large(unsigned int workers, double loss, struct sim_result *r)
 
 static const unsigned int crowd[] = { 2, 4, 8 };
 
-/* For people: make bench-loss. */
+/* For people: what losses cost, `flow_test figures'. */
 static int figures(void)
 {
 	static const double losses[] = { 0, 0.01, 0.05, 0.2 };

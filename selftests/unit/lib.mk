@@ -33,10 +33,6 @@ $(B)/selftests/flow_test: $(FLOW_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
 check-programs: $(B)/selftests/flow_test
 $(call test,flow_test,quick,unit,400,$(B)/selftests/flow_test)
 $(call test,flow_long,full,unit,1200,$(B)/selftests/flow_test 3000 1000)
-# What losses cost, by the same simulator: not a measurement, the same on every machine.
-bench-loss: $(B)/selftests/flow_test
-	$< figures
-.PHONY: bench-loss
 # float32 against float64: likewise.
 LIB_NUMBERS_OBJS := $(call objs,$(addprefix selftests/unit/,lib_numbers_test.c lib_switch.c))
 $(LIB_NUMBERS_OBJS): SAINA_CFLAGS += -Iselftests

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The processes of one contender, one for each worker, and the protocol with them, which
-tools/bench/serve.h describes."""
+saina.c describes."""
 
 import os
 import selectors
@@ -22,16 +22,14 @@ class Hung(BenchError):
 
 
 class Group:
-    """To be inherited from: start() launches processes and calls self.greet().
+    """Base class: start() launches processes and calls self.greet().
 
     folder: where the group makes a folder of its own, for its socket and its log
     hello: what the rank that reported last has said of itself, by key
-    warm: it has done timed all-reduces
     wire_share: bytes of elements on the wire, for a byte of the tensor
     """
 
     name = ""
-    warm = False
     wire_share = 1.0
 
     def __init__(self, lab: Lab, folder: str):

@@ -21,52 +21,17 @@ sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 # pylint: disable=wrong-import-position
 import host_report as report
 import interrupt
-from group import Group
-from host_lab import HostLab, spoken
-from lab import BenchError
+from host_lab import HostLab, without_command
+from lab import BenchError, Lab
 from measure import BOTH, Cell, Series, bindings
-from openmpi import OpenMPI
+from peers import Gloo, OpenMPI
 from saina import Saina
 
-HERE = os.path.dirname(os.path.realpath(__file__))
 TURNS = 2
+WAYS = ("messages", "reference")
+PEERS = (("Gloo", "torch", None, Gloo), ("MPI", "mpi4py", "mpirun", OpenMPI))
 STEPS = ("ssp", "asp", "grouped")
 KEYS = ("workers", "policy", "seconds")
-
-
-class HostSaina(Saina):
-    """libsaina with the policy of the command line, and with the receive buffers of this host."""
-
-    def __init__(self, lab: HostLab, folder: str, a: argparse.Namespace, variant: str = ""):
-        super().__init__(lab, folder, a.sizes[-1] // 4, variant)
-        self.policy = a.policy
-        self.job_name = f"{lab.name}-{variant or 'messages'}"
-
-    def buffers(self) -> int:
-        with open("/proc/sys/net/core/rmem_max", encoding="ascii") as f:
-            return int(f.read())
-
-
-class TorchGloo(Group):
-    """Gloo of the installed PyTorch."""
-
-    name = "gloo"
-
-    def start(self) -> None:
-        store = os.path.join(self.folder, "store")
-        if os.path.exists(store):
-            os.unlink(store)
-        for rank in range(self.ranks):
-            self.spawn(self.lab.inside(rank, sys.executable, os.path.join(HERE, "peer.py"), "gloo", self.socket_path,
-                                       str(rank), str(self.ranks), "eth0", store))
-        self.greet()
-
-
-class PythonMPI(OpenMPI):
-    """Open MPI by the installed mpi4py."""
-
-    def rank_command(self) -> list[str]:
-        return [sys.executable, os.path.join(HERE, "peer.py"), "mpi", self.socket_path]
 
 
 class Progress:
@@ -85,19 +50,18 @@ class Progress:
 
 
 class Bench:
-    """A run: what it has made (undo), measured (rows) and left out.
+    """A measurement on one bridge: what it has made (undo), measured (rows) and left out.
 
-    a: the options, as arguments() returns them
+    lab: of the workers, with the agent
+    sizes: of the tensors, bytes, ascending
     """
 
-    def __init__(self, a: argparse.Namespace):
-        self.a = a
+    def __init__(self, lab: Lab, sizes: list[int], policy: str = "bsp"):
+        self.lab, self.sizes, self.policy = lab, sizes, policy
         self.progress = Progress()
         self.undo: list = []
         self.left_out: dict[str, str] = {}
         self.rows: list[dict] = []
-        self.load = round(os.getloadavg()[0], 2)
-        self.lab = HostLab(a.bridge, a.workers, [a.tool], a.control, a.ovsdb)
 
     def start(self, thing):
         self.undo.append(thing)
@@ -110,62 +74,88 @@ class Bench:
             self.undo.pop().stop()
         self.progress.clear()
 
-    def start_peer(self, name: str, make) -> list[Series]:
+    def start_series(self, name: str, make) -> list[Series]:
         self.progress(f"{name} starts")
         try:
-            return [Series(name, self.start(make()), report.ALGORITHM.get(name, "-"),
+            return [Series(name, self.start(make()),
                            gro=(True,) if name in report.OURS else BOTH, bound=bindings())]
         except BenchError as e:
             self.undo.pop().stop()
-            self.left_out[name] = " ".join(spoken(e).split())
+            self.left_out[name] = " ".join(without_command(e).split())
             return []
 
-    def start_all(self, folder: str) -> list[Series]:
+    def start_ours(self, folder: str, ways=WAYS) -> list[Series]:
+        """The first of the ways must start."""
         self.progress("creating workers on the bridge")
         self.start(self.lab)
-        series = self.start_peer("messages", lambda: HostSaina(self.lab, folder, self.a))
-        if not series:
-            why = self.left_out["messages"]
-            raise BenchError(f"{why}; -e SIZE makes smaller tensors" if "the limit is" in why else why)
-        series += self.start_peer("reference", lambda: HostSaina(self.lab, folder, self.a, "reference"))
-        for name, module, program, make in (("Gloo", "torch", None, TorchGloo), ("MPI", "mpi4py", "mpirun", PythonMPI)):
+        series = []
+        for way in ways:
+            series += self.start_series(way, lambda way=way: Saina(self.lab, folder, self.sizes[-1] // 4, way, self.policy))
+            if not series:
+                raise BenchError(self.left_out[way])
+        return series
+
+    def start_peers(self, folder: str, lab: Lab, suffix: str = "") -> list[Series]:
+        """The peers in @lab, that of this measurement or another one; suffix: behind their names."""
+        series = []
+        for name, module, program, make in PEERS:
             if importlib.util.find_spec(module) and (not program or shutil.which(program)):
-                series += self.start_peer(name, lambda make=make: make(self.lab, folder))
+                series += self.start_series(name + suffix, lambda make=make: make(lab, folder))
             else:
-                self.left_out[name] = report.INSTALL[name]
+                self.left_out[name + suffix] = report.INSTALL[name]
         return series
 
     def set_policy(self, series: list[Series], policy: str) -> None:
         for s in series:
-            if s.name in report.OURS and self.a.policy != "bsp":
+            if s.name in report.OURS and self.policy != "bsp":
                 self.lab.saina("policy", "set", s.group.job_name, policy)
 
-    def run(self, folder: str) -> None:
-        series = self.start_all(folder)
-        cells = [Cell(self.lab.place, SimpleNamespace(size=size, strain=""), [replace(s, taken={}) for s in series], self.progress)
-                 for size in self.a.sizes]
+    def measure(self, series: list[Series], seconds: float, turns: int, begin, show) -> None:
+        """Measures all sizes.  begin: called when all sums have been checked; show: called with the rows of each size."""
+        cells = [Cell(self.lab.place, SimpleNamespace(size=size), [replace(s, taken={}) for s in series], self.progress)
+                 for size in self.sizes]
         # Sums are checked first, under bsp: the policy of the command line may leave workers out.
         self.set_policy(series, "bsp")
         for cell in cells:
             self.progress.where = f"{cell.row.size} bytes, sums are checked: "
             for s in cell.series:
                 self.progress(s.name)
-                s.group.command(f"prepare {s.algorithm} {cell.row.size}")
+                s.group.command(f"prepare {cell.row.size}")
                 cell.verify(s)
                 s.group.command("rest")
-        self.set_policy(series, self.a.policy)
-        about = {"bridge": self.lab.bridge, "place": self.lab.text(), "hook": self.lab.hook, "mtu": self.lab.mtu,
-                 "workers": self.a.workers, "policy": self.a.policy, "cpus": os.cpu_count(), "load": self.load}
+        self.set_policy(series, self.policy)
         self.progress.clear()
-        if not self.a.json:
-            report.print_head(about)
+        begin()
         for cell in cells:
             self.progress.where = f"{cell.row.size} bytes, "
-            found = report.rows_of(cell, cell.measure(self.a.seconds, TURNS))
+            found = report.rows_of(cell, cell.measure(seconds, turns))
+            self.left_out.update({s.name: f"hung with {cell.row.size} bytes, {s.hangs} times" for s in cell.series if not s.medians()})
             self.rows += found
             self.progress.clear()
-            if not self.a.json:
-                report.print_rows(found)
+            show(found)
+
+
+class HostBench(Bench):
+    """On the user's bridge.
+
+    a: the options, as arguments() returns them
+    """
+
+    def __init__(self, a: argparse.Namespace):
+        super().__init__(HostLab(a.bridge, a.workers, [a.tool], a.control, a.ovsdb), a.sizes, a.policy)
+        self.a = a
+        self.load = round(os.getloadavg()[0], 2)
+
+    def run(self, folder: str) -> None:
+        try:
+            series = self.start_ours(folder)
+        except BenchError as e:
+            raise BenchError(f"{e}; -e SIZE makes smaller tensors" if "the limit is" in str(e) else str(e)) from e
+        series += self.start_peers(folder, self.lab)
+        about = {"bridge": self.lab.bridge, "place": self.lab.text(), "hook": self.lab.hook, "mtu": self.lab.mtu,
+                 "workers": self.a.workers, "policy": self.a.policy, "cpus": os.cpu_count(), "load": self.load}
+        said = not self.a.json
+        self.measure(series, self.a.seconds, TURNS, lambda: said and report.print_head(about), lambda rows: said and report.print_rows(rows))
         report.finish(about, self.rows, self.left_out, self.a.json, self.a.pretty)
 
 
@@ -238,7 +228,7 @@ def main() -> int:
         print(f"saina: bench: missing programs: {', '.join(missing)}: apt install iproute2 ethtool util-linux", file=sys.stderr)
         return 1
     interrupt.catch()
-    bench, status = Bench(a), 0
+    bench, status = HostBench(a), 0
     folder = tempfile.mkdtemp(prefix=f"saina-{bench.lab.name}-")
     try:
         bench.run(folder)

@@ -23,7 +23,7 @@ NAMESPACES = "/run/netns"
 ATTACH_TIMEOUT = 20
 
 
-def spoken(e: BenchError) -> str:
+def without_command(e: BenchError) -> str:
     """The message of a command that failed, without the command line and the status that run() adds."""
     return re.sub(r'^".*" ended with status -?\d+: ', "", str(e), flags=re.DOTALL)
 
@@ -60,7 +60,7 @@ class HostLab(Lab):
         try:
             return run(*self.tool(*words))
         except BenchError as e:
-            raise BenchError(spoken(e).removeprefix("saina: ")) from e
+            raise BenchError(without_command(e).removeprefix("saina: ")) from e
 
     def inside(self, worker: int | None, *command: str) -> list[str]:
         return list(command) if worker is None else super().inside(worker, *command)
@@ -84,7 +84,7 @@ class HostLab(Lab):
                 self.add_worker(w)
             self.plug()
         except BenchError as e:
-            raise BenchError(f"cannot create workers on {self.bridge}: {spoken(e)}") from e
+            raise BenchError(f"cannot create workers on {self.bridge}: {without_command(e)}") from e
         self.wait_attached()
 
     def read_bridge(self) -> None:
@@ -93,7 +93,7 @@ class HostLab(Lab):
             inet = json.loads(run("ip", "-j", "-4", "address", "show", "dev", self.bridge))[0]["addr_info"]
             routes = json.loads(run("ip", "-j", "-4", "route", "show", "root", self.subnet, "table", "all") or "[]")
         except BenchError as e:
-            raise BenchError(f"bridge {self.bridge}: {spoken(e)}; run this in the network namespace of sainad: saina -n NETNS bench") from e
+            raise BenchError(f"bridge {self.bridge}: {without_command(e)}; run this in the network namespace of sainad: saina -n NETNS bench") from e
         if not inet:
             raise BenchError(f"bridge {self.bridge} has no IPv4 address: ip address add 10.190.0.1/24 dev {self.bridge} "
                              "(any free address), then start sainad again")

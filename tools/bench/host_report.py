@@ -3,12 +3,12 @@
 
 import json
 
-OURS = ("messages", "reference")
-ALGORITHM = {"MPI": "default"}
+OURS = ("messages", "reference", "int16")
 INSTALL = {"Gloo": "not installed: apt install python3-torch", "MPI": "not installed: apt install python3-mpi4py openmpi-bin"}
+BESIDE = "-beside"	# behind the name of a peer that is also measured on other ports, without SAINA's program
 SAME = 1.1		# times as fast; smaller ratios count as equal
 BOUND = "^"
-LINE = "{:>12} {:>10} {:>10} {:>11} {:>9} {:>9} {:>7} {:>9} {:>8}"
+LINE = "{:>12} {:>10} {:>11} {:>11} {:>9} {:>9} {:>7} {:>9} {:>8}"
 
 
 def gain_of_binding(medians: dict) -> float | None:
@@ -28,7 +28,7 @@ def rows_of(cell, results: dict) -> list[dict]:
 
     Bandwidths are those of nccl-tests, in 10^9 bytes a second."""
     size, n = cell.row.size, cell.place.workers
-    peers = [r["median_ns"] for name, r in results.items() if name not in OURS]
+    peers = [r["median_ns"] for name, r in results.items() if name not in OURS and not name.endswith(BESIDE)]
     best = min(peers, default=None)
     rows = []
     for s in cell.series:
@@ -52,6 +52,10 @@ def print_head(about: dict) -> None:
     print(f"# {about['place']}, {about['workers']} workers, policy {about['policy']}, {about['cpus']} processors")
     if is_loaded(about):
         print(f"# this host has other work (load {about['load']:g}): only large ratios mean anything")
+    print_columns()
+
+
+def print_columns() -> None:
     print("#" + LINE.format("size", "count", "by", "time ", "algbw", "busbw", "#wrong", "cpu", "to best")[1:])
     print("#" + LINE.format("(B)", "(float)", "", "(us) ", "(GB/s)", "(GB/s)", "", "(s/GB)", "peer")[1:])
 

@@ -3,7 +3,6 @@
 
 import os
 import statistics
-from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import product
@@ -11,15 +10,17 @@ from typing import NamedTuple
 
 from group import Group, Hung
 from lab import BenchError
-from strain import Strain, judge, percentile99
 
 MOST_ROUNDS = 2000
 MOST_HANGS = 1			# of a peer in one row; after one more it gets no more turns there
 LATE = 10			# a peer hangs after this many seconds plus this many times the expected time
 VERIFIED_ROUNDS = 2
 WARM_UP = 10			# first all-reduces of libsaina: more than the job's ring has rounds
-ETHERNET_IP_UDP = 14 + 20 + 8
 BOTH = (False, True)
+
+
+class WrongResult(BenchError):
+    """What a contender did was no all-reduce over the bridge's ports."""
 
 
 class Setting(NamedTuple):
@@ -27,9 +28,6 @@ class Setting(NamedTuple):
 
     gro: bool
     bound: bool
-
-    def __str__(self) -> str:
-        return f"GRO {'on' if self.gro else 'off'}, {'bound' if self.bound else 'free'}"
 
 
 def bindings() -> tuple[bool, ...]:
@@ -46,28 +44,21 @@ class Taken:
     rounds: int = 0
     cpu: float = 0
     port_bytes: int = 0
-    sent: int = 0			# messages of libsaina, in timed rounds
-    resent: int = 0
 
 
 @dataclass
 class Series:
-    """One contender with one algorithm, and what was measured of it in a row.
+    """One contender, and what was measured of it in a row.
 
     gro, bound: of its settings, which are all combinations.  Each turn is divided among them, and the
         fastest counts."""
 
     name: str
     group: Group
-    algorithm: str
-    beside: bool = False		# a peer, through ports with SAINA's program
-    strain: Strain | None = None	# around each of its turns
     gro: tuple[bool, ...] = (True,)
     bound: tuple[bool, ...] = (False,)
     taken: dict[Setting, Taken] = field(default_factory=dict)
     round_ns: int = 0			# of a verified round
-    first_ns: int = 0			# the first all-reduce of a new job of libsaina, 0 if the job is not new
-    cold_ns: int = 0			# median of the first WARM_UP all-reduces of libsaina, without the very first
     verified: int = 0			# sums compared with the exact one, of all ranks
     hangs: int = 0
 
@@ -102,7 +93,7 @@ def cpu_seconds() -> float:
 def durations(stamps: list[list[int]]) -> list[int]:
     """Nanoseconds from the completion of each all-reduce to that of the next.
 
-    stamps: of each rank, START END END .. as serve.h says.  An all-reduce is complete when the last
+    stamps: of each rank, START END END .. as saina.c says.  An all-reduce is complete when the last
     rank has its result.  The first one is left out: ranks do not begin it together, and memory and
     windows are cold."""
     done = [max(of_all) for of_all in zip(*stamps)][1:]
@@ -138,20 +129,13 @@ class Cell:
         try:
             s.group.lab.set_gro(s.gro[0])
             s.group.bind(s.bound[0])
-            s.group.command(f"prepare {s.algorithm} {self.row.size}")
-            with s.strain or nullcontext():
-                if not s.verified:
-                    if s.ours:
-                        stamps = s.group.command(f"time {WARM_UP + 1}")
-                        if not s.group.warm:
-                            s.first_ns = max(of[1] for of in stamps) - max(of[0] for of in stamps)
-                        s.group.warm = True
-                        s.cold_ns = int(statistics.median(durations(stamps)))
-                    self.verify(s)
-                for setting in s.settings:
-                    s.group.lab.set_gro(setting.gro)
-                    s.group.bind(setting.bound)
-                    self.turn(s, taken.setdefault(setting, Taken(s.round_ns)), seconds / len(s.settings))
+            s.group.command(f"prepare {self.row.size}")
+            if not s.verified:
+                self.verify(s)
+            for setting in s.settings:
+                s.group.lab.set_gro(setting.gro)
+                s.group.bind(setting.bound)
+                self.turn(s, taken.setdefault(setting, Taken(s.round_ns)), seconds / len(s.settings))
             s.group.command("rest")
             s.taken = taken
         except Hung:
@@ -166,23 +150,26 @@ class Cell:
         return True
 
     def verify(self, s: Series) -> None:
-        """Lets all ranks compare each element of some rounds with the exact sum.  Raises BenchError if one is wrong."""
-        answers = s.group.command(f"verify {VERIFIED_ROUNDS}")
+        """Lets all ranks compare each element of some rounds with the exact sum.  Raises WrongResult if one is wrong."""
+        if s.ours:
+            s.group.command(f"time {WARM_UP}")
+        try:
+            answers = s.group.command(f"verify {VERIFIED_ROUNDS}")
+        except Hung:
+            raise
+        except BenchError as e:
+            raise WrongResult(str(e)) from e
         wanted = VERIFIED_ROUNDS * (self.row.size // 4)
         for rank, of in enumerate(answers):
             if of[-1] != wanted:
-                raise BenchError(f"{s.name}, rank {rank}: {of[-1]} of {wanted} sums were verified")
+                raise WrongResult(f"{s.name}, rank {rank}: {of[-1]} of {wanted} sums were verified")
         s.verified = sum(of[-1] for of in answers)
         s.round_ns = max(of[2] for of in answers) - max(of[1] for of in answers)
 
     def turn(self, s: Series, t: Taken, seconds: float) -> None:
         rounds = max(1, min(MOST_ROUNDS, int(seconds * 1e9 / max(1, t.round_ns)))) + 1
         ports, cpu = s.group.lab.port_bytes(), cpu_seconds()
-        before = self.messages(s)
         stamps = s.group.command(f"time {rounds}", None if s.ours else LATE + LATE * rounds * t.round_ns / 1e9)
-        sent, resent = self.messages(s)
-        t.sent += sent - before[0]
-        t.resent += resent - before[1]
         t.cpu += cpu_seconds() - cpu
         t.port_bytes += s.group.lab.port_bytes() - ports
         t.samples += durations(stamps)
@@ -191,19 +178,11 @@ class Cell:
         if s.crosses:
             self.check_crossed(s, t)
 
-    @staticmethod
-    def messages(s: Series) -> tuple[int, int]:
-        """Messages that all ranks have sent since they began, and those of them sent again; 0, 0 of peers."""
-        if not s.ours:
-            return 0, 0
-        said = s.group.command("counts")
-        return sum(of[0] for of in said), sum(of[1] for of in said)
-
     def check_crossed(self, s: Series, t: Taken) -> None:
-        """Raises BenchError if too few bytes crossed the ports: a worker must send at least 1 - 1/N of its elements."""
+        """Raises WrongResult if too few bytes crossed the ports: a worker must send at least 1 - 1/N of its elements."""
         n = self.place.workers
         if t.port_bytes < 0.95 * t.rounds * self.row.size * s.group.wire_share * (n - 1):
-            raise BenchError(f"{s.name}: only {t.port_bytes} bytes crossed the bridge's ports in {t.rounds} all-reduces "
+            raise WrongResult(f"{s.name}: only {t.port_bytes} bytes crossed the bridge's ports in {t.rounds} all-reduces "
                              f"of {self.row.size} bytes: {s.name} does not use these ports; `ip -s link' shows the counters")
 
     def result(self, s: Series) -> dict:
@@ -215,84 +194,11 @@ class Cell:
         size = self.row.size
         return {
             "median_ns": int(median),
-            "first_quartile_ns": int(quartiles[0]),
-            "third_quartile_ns": int(quartiles[2]),
-            "min_ns": samples[0],
-            "max_ns": samples[-1],
-            "p99_ns": int(percentile99(samples)),
-            "first_ns": s.first_ns,
-            "first_to_median": s.first_ns / median if s.first_ns else None,
-            "cold_median_ns": s.cold_ns,
-            "sent": t.sent,
-            "resent": t.resent,
             "samples": len(samples),
-            "goodput_gbps": size * 8 / median,
             "spread": (quartiles[2] - quartiles[0]) / 2 / median,
             "cpu_s_per_gb": t.cpu / (t.rounds * size / 1e9),
-            "port_bytes_per_byte": t.port_bytes / (t.rounds * size * self.place.workers),
             "gro": setting.gro,
             "bound": setting.bound,
-            "gbps_by_setting": {str(which): size * 8 / m for which, m in medians.items()},
             "verified": s.verified == VERIFIED_ROUNDS * (size // 4) * self.place.workers,
-            "verified_sums": s.verified,
             "hangs": s.hangs,
-            "ours": s.ours,
-            "beside": s.beside,
         }
-
-
-def bound_gbps(link: str, payload: int, header: int) -> float | None:
-    """Gb/s of a tensor that a worker can receive on a limited link, None: unlimited.
-
-    No all-reduce is faster, because each byte of the result arrives once.  payload, header: bytes of a message.
-    Raises BenchError if @link is malformed."""
-    if link == "unlimited":
-        return None
-    rate = link.split("/", maxsplit=1)[0]
-    for unit, bits in (("gbit", 1), ("mbit", 1e-3)):
-        if rate.endswith(unit):
-            return float(rate[:-len(unit)]) * bits * payload / (payload + header + ETHERNET_IP_UDP)
-    raise BenchError(f"link {link}: write RATE/BURST as tc does, in gbit or mbit: 1gbit/256kb")
-
-
-def about(place, row) -> dict:
-    """Which row of the report this is."""
-    return {"bridge": place.bridge, "mtu": place.mtu, "workers": place.workers, "hook": place.hook, "link": row.link,
-            "bytes": row.size, **({"strain": row.strain} if row.strain else {})}
-
-
-def ratio(a: float | None, b: float | None) -> float | None:
-    return a / b if a is not None and b else None
-
-
-def summarize(cell: Cell, results: dict, hello: dict, strain: Strain | None, absent: dict[str, str]) -> dict:
-    """A row of the report: the measurements, and the ratios that matter.
-
-    absent: contenders that are not there, and why"""
-    row = cell.row
-    hung = {s.name: f"hung, turns that did not end: {s.hangs}" for s in cell.series if s.name not in results}
-    out = {**about(cell.place, row), "payload_bytes": int(hello["payload"]), "series": results, "left_out": absent | hung}
-    if strain:
-        return out | judge(results["libsaina"], results[f"libsaina, {row.strain}"], strain)
-    gbps = {n: r["goodput_gbps"] for n, r in results.items()}
-    cpu = {n: r["cpu_s_per_gb"] for n, r in results.items()}
-    ours, reference = gbps["libsaina"], gbps.get("libsaina, by reference")
-    peers = [n for n, r in results.items() if not r["ours"] and not r["beside"]]
-    beside = [n for n, r in results.items() if r["beside"]]
-    best = max(peers, key=gbps.__getitem__, default=None)
-    best_beside = max(beside, key=gbps.__getitem__, default=None)
-    bound = bound_gbps(row.link, int(hello["payload"]), int(hello["header"]))
-    return out | {
-        "best_peer": best,
-        "to_best_peer": ratio(ours, gbps.get(best)),
-        "cpu_to_best_peer": ratio(cpu["libsaina"], cpu.get(best)),
-        "cpu_to_gloo_ring": ratio(cpu["libsaina"], cpu.get("Gloo ring")),
-        "reference_to_best_peer": ratio(reference, gbps.get(best)),
-        "reference_cpu_to_best_peer": ratio(cpu.get("libsaina, by reference"), cpu.get(best)),
-        "int16_to_int32": ratio(gbps.get("libsaina, int16"), ours),
-        "bound_gbps": bound,
-        "to_bound": ratio(ours, bound),
-        "first_to_median": results.get("libsaina, by reference", {}).get("first_to_median"),
-        "best_peer_beside": best_beside,
-        "to_best_peer_beside": ratio(ours, gbps.get(best_beside)),
-    }

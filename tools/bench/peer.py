@@ -4,7 +4,7 @@
     peer.py gloo SOCKET RANK RANKS INTERFACE STORE
     mpirun ... peer.py mpi SOCKET
 
-tools/bench/serve.h describes the commands that it gets by the socket, and its answers."""
+saina.c describes the commands that it gets by the socket, and its answers."""
 
 import socket
 import sys
@@ -70,7 +70,7 @@ class Serve:
 
     def answer(self, words: list[str]) -> list[int]:
         match words:
-            case ["prepare", _, size]:
+            case ["prepare", size]:
                 return self.prepare(size)
             case ["verify", count]:
                 return self.verify(count)
@@ -81,20 +81,20 @@ class Serve:
         raise ValueError(f"unknown command: {' '.join(words)}")
 
 
-def main() -> None:
-    kind, path, *rest = sys.argv[1:]
-    serve = Serve(*{"gloo": gloo, "mpi": mpi}[kind](*rest))
+def run(serve: Serve, path: str, *said: str) -> None:
+    """Serves the driver until it closes the connection; said: of itself, NAME=VALUE."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
         s.connect(path)
         with s.makefile("rw", encoding="ascii") as f:
-            print("hello", serve.rank, file=f, flush=True)
+            print("hello", serve.rank, *said, file=f, flush=True)
             for line in f:
                 try:
-                    said = ["ok", *serve.answer(line.split())]
+                    answer = ["ok", *serve.answer(line.split())]
                 except Exception as e:		# the driver reports any error
-                    said = ["error", " ".join(str(e).split())]
-                print(*said, file=f, flush=True)
+                    answer = ["error", " ".join(str(e).split())]
+                print(*answer, file=f, flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    kind, where, *rest = sys.argv[1:]
+    run(Serve(*{"gloo": gloo, "mpi": mpi}[kind](*rest)), where)

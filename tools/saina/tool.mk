@@ -6,16 +6,15 @@ $(B)/saina: $(call objs,$(TOOL_SRC)) $(B)/libsainactl.a $(B)/libsainanet.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(call objs,$(TOOL_SRC)) $(B)/libsainanet.a $(CTL_LIBS) -ljansson -lconfig -lncursesw -ltinfo -lm
 
 # The modules of tools/bench and tools/lab that `saina bench' runs.
-BENCH_HOST := $(addprefix tools/bench/,$(addsuffix .py,host host_lab host_report peer group measure openmpi saina strain) rsh) \
+BENCH_HOST := $(addprefix tools/bench/,$(addsuffix .py,host host_lab host_report peer group measure peers saina) rsh) \
 	      tools/lab/lab.py tools/lab/interrupt.py
 
 $(B)/bench:
 	@mkdir -p $(B)
 	ln -sfn $(abspath tools/bench) $@
 
-# The contender of `saina bench' and `make bench'.
-BENCH_SERVE := $(call objs,tools/bench/serve.c)
-$(B)/bench-saina: $(call objs,tools/bench/saina.c) $(BENCH_SERVE) $(B)/libsaina.a
+# The contender of `saina bench'.
+$(B)/bench-saina: $(call objs,tools/bench/saina.c) $(B)/libsaina.a
 	$(CC) $(LDFLAGS) -Wl,--wrap=setsockopt -o $@ $^ -pthread -lm
 
 ALL += $(B)/saina $(B)/bench $(B)/bench-saina

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Open MPI over TCP: it takes each worker's namespace for a host."""
+"""The peers: Gloo of the installed PyTorch, and Open MPI over TCP by the installed mpi4py, which takes each
+worker's namespace for a host."""
 
 import os
+import sys
 
 from group import Group
 
@@ -15,10 +17,34 @@ SETTINGS = {
 }
 
 
-class OpenMPI(Group):
+PEER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "peer.py")
+
+
+class Peer(Group):
+    """Its groups on ports with and without SAINA's program have folders of their own."""
+
+    kind = ""
+
     def __init__(self, lab, folder):
-        self.name = "openmpi-beside" if lab.agent else "openmpi"
+        self.name = f"{self.kind}-beside" if lab.agent else self.kind
         super().__init__(lab, folder)
+
+
+class Gloo(Peer):
+    kind = "gloo"
+
+    def start(self) -> None:
+        store = os.path.join(self.folder, "store")
+        if os.path.exists(store):
+            os.unlink(store)
+        for rank in range(self.ranks):
+            self.spawn(self.lab.inside(rank, sys.executable, PEER, "gloo", self.socket_path, str(rank), str(self.ranks), "eth0", store))
+        self.greet()
+        self.lab.check_tcp()
+
+
+class OpenMPI(Peer):
+    kind = "openmpi"
 
     def start(self) -> None:
         hosts = os.path.join(self.folder, "hosts")
@@ -31,9 +57,6 @@ class OpenMPI(Group):
         self.spawn(self.lab.inside(None, "mpirun", "--allow-run-as-root", "--hostfile", hosts, "-np", str(self.ranks),
                                    "--map-by", "node", "--bind-to", "none",
                                    *(w for key, value in settings.items() for w in ("--mca", key, value)),
-                                   *self.rank_command()))
+                                   sys.executable, PEER, "mpi", self.socket_path))
         self.greet()
         self.lab.check_tcp()
-
-    def rank_command(self) -> list[str]:
-        return [self.program("bench-openmpi"), self.socket_path]
