@@ -52,11 +52,9 @@ workers=2
 for name in callbacks hooks average fork views; do
 	run_case $name 2
 done
-run_case average 2 type float32
 workers=3
-for name in type operation empty several barrier broadcast future; do
+for name in type operation empty several barrier broadcast future elements; do
 	run_case split_$name 3
 done
-run_case split_elements 3 type float32
 
 finished

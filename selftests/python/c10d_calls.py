@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 
 import torch
@@ -78,9 +79,13 @@ def case_callbacks():
         raise KeyError("of the callback")
     fails("callbacks: one that raises", "of the callback", lambda: future_of(full(1)).then(raises).wait())
     later = [None]
-    held = future_of(full(1)).then(lambda f: later[0].wait() and f.value()[0])
+    held = future_of(full(1)).then(lambda f: until(lambda: later[0]) or later[0].wait() and f.value()[0])
     later[0] = dist.all_reduce(full(5), async_op=True)
     point(torch.equal(held.wait(), full(RANKS)), "callbacks: one that waits for what the program calls later")
+    threads = set()
+    for i in range(40):
+        future_of(full(i)).then(lambda f: threads.add(threading.current_thread()) or dist.all_reduce(f.value()[0])).wait()
+    point(len(threads) <= 10, "callbacks: forty, one after the other, are run by a few threads", str(threads))
     meet("callbacks")
     gone = future_of(full(1)).then(lambda f: dist.destroy_process_group())
     gone.wait()

@@ -158,7 +158,7 @@ class ProcessGroup(_Base):      # type: ignore[misc]
         kinds = {(t.dtype, t.layout) for t in tensors}
         n = sum(t.numel() for t in tensors)
         dtype, layout = kinds.pop()
-        if kinds or layout != torch.strided or not n:
+        if kinds or layout != torch.strided:
             return False
         if dtype == torch.int32:
             return sums.integers and bool(op == ReduceOp.SUM)

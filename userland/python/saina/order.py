@@ -3,10 +3,11 @@
 
 Callbacks of futures, too, may call collectives and wait for them (PowerSGD does).  When a callback runs depends on the network:
 at one rank before the program's next call, at another one after it.  So a future has a place in the order, that of the
-call of get_future().  Its callbacks run when all before it are over, in a thread of their own.  What they call comes next, and
+call of get_future().  Its callbacks run when all before it are over, in another thread.  What they call comes next, and
 what the program has called meanwhile comes after it.
 """
 
+import queue
 import threading
 from collections import deque
 from typing import Any, Callable, Deque, Optional
@@ -59,10 +60,49 @@ class Future(Item):
         self._order._call_back(self.turn, self._complete)
 
 
+class Callbacks:
+    """Threads that run callbacks of futures: as many as wait for something at a time, and one more."""
+
+    def __init__(self) -> None:
+        self._queue: "queue.SimpleQueue[Optional[Callable[[], Any]]]" = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._free = 0          # threads that wait for the next one
+        self._closed = False
+
+    def run(self, what: Callable[[], Any]) -> None:
+        """Runs @what in a free thread, or a new one.  RuntimeError: the interpreter exits."""
+        with self._lock:
+            if self._free:
+                self._free -= 1
+            else:
+                threading.Thread(target=self._serve, name="saina_callback", daemon=True).start()
+            self._queue.put(what)
+
+    def _serve(self) -> None:
+        while True:
+            what = self._queue.get()
+            if not what:
+                return
+            what()
+            del what        # it may have the last reference to a process group
+            with self._lock:
+                if self._closed:
+                    return
+                self._free += 1
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            while self._free:
+                self._free -= 1
+                self._queue.put(None)
+
+
 class Order:
     """Runs items one after the other, in a thread of its own."""
 
     def __init__(self) -> None:
+        self._callbacks = Callbacks()
         self._lock = threading.Condition()
         self._program = _Turn()
         self._calls = 0
@@ -120,6 +160,7 @@ class Order:
             self._lock.notify_all()
         if self._thread and self._thread is not threading.current_thread():
             self._thread.join()
+        self._callbacks.close()
 
     # --- the thread ---------------------------------------------------------------------------
 
@@ -156,7 +197,7 @@ class Order:
                     turn.over = True
                     self._lock.notify_all()
         try:
-            threading.Thread(target=run, name="saina_callback", daemon=True).start()
+            self._callbacks.run(run)
         except RuntimeError:        # the interpreter exits: nothing that it calls is waited for
             run()
         self._serve(turn)

@@ -52,7 +52,7 @@ def flatten(tensors: List[Any], wire: torch.dtype) -> Tuple[numpy.ndarray, Calla
     try:
         plain = [_plain(t) for t in tensors]
         first = plain[0]
-        if len(plain) == 1 and first.device.type == "cpu" and first.dtype == wire and _in_place(first):
+        if len(plain) == 1 and first.numel() and first.device.type == "cpu" and first.dtype == wire and _in_place(first):
             return _memory(first), lambda: _copy_back([], first)
         host = [t if t.device.type == "cpu" else torch.empty(t.shape, dtype=t.dtype, pin_memory=True).copy_(t) for t in plain]
         with torch.no_grad():
