@@ -93,8 +93,7 @@ static __always_inline bool exponent_is_scale(__s32 exponent)
 /* Valid for a gradient of a job of integers, of type @elem? */
 static __always_inline bool exponent_is_valid(__u32 elem, __s32 e)
 {
-	return (e >= SAINA_EXPONENT_MIN && e <= SAINA_EXPONENT_MAX) || exponent_is_nan(e) ||
-	       (e == SAINA_EXPONENT_INT && elem == SAINA_ELEM_INT32);
+	return e != SAINA_EXPONENT_INT || elem == SAINA_ELEM_INT32;
 }
 
 /* 1 if a > b, else 0.  Without a branch: the verifier walks what is inlined under the lock once

@@ -7,7 +7,9 @@
 #include "core/os.h"
 #include "core/internal.h"
 
-#define EXPONENT_DEFAULT 20
+#define EXPONENT_COARSEST (SAINA_EXPONENT_MIN + SAINA_EXPONENT_BIAS)
+#define EXPONENT_FINEST	  (SAINA_EXPONENT_MAX + SAINA_EXPONENT_BIAS)
+#define EXPONENT_DEFAULT  20
 #define PAYLOAD_DEFAULT	  352
 #define POOL_DEFAULT	  256
 #define RING_DEFAULT	  8
@@ -107,10 +109,10 @@ int saina_job_elem(const struct saina_core *c, struct saina_job *job,
 	job->exponent = EXPONENT_DEFAULT;
 	if (!SAINA_HAS(req, SAINA_A_JOB_EXPONENT))
 		return 0;
-	if (req->exponent < SAINA_EXPONENT_MIN || req->exponent > SAINA_EXPONENT_MAX)
+	if (req->exponent < EXPONENT_COARSEST || req->exponent > EXPONENT_FINEST)
 		return saina_refuse(err, -ERANGE, SAINA_A_JOB_EXPONENT,
 				    "exponent: %d: must be %d..%d", req->exponent,
-				    SAINA_EXPONENT_MIN, SAINA_EXPONENT_MAX);
+				    EXPONENT_COARSEST, EXPONENT_FINEST);
 	job->exponent = req->exponent;
 	return 0;
 }

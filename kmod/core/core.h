@@ -37,7 +37,7 @@ struct saina_job {
 	__u8	state;			/* enum saina_job_state */
 	__u8	workers;
 	__u8	elem;
-	__s8	exponent;
+	__s16	exponent;		/* integer = round(value * 2^exponent) */
 	__u8	by_reference;		/* enum saina_reference */
 	__u8	elements_auto;		/* 1: @elements are the first worker's; 0 elements: none */
 	__u16	payload;

@@ -21,6 +21,7 @@ $(B)/selftests/tc_handoff_test: LDFLAGS += -Wl,--wrap=bpf_link_detach
 $(B)/selftests/shm_ring_test: LDFLAGS += -Wl,--wrap=bpf_map_freeze
 $(B)/selftests/touch_test: LDFLAGS += -Wl,--wrap=bpf_map_lookup_elem
 $(B)/selftests/defects_test: $(call objs,$(addprefix selftests/datapath/,defects_sfcd.c defects_serene.c defects_ps.c defects_arrivals.c defects_events.c))
+$(B)/selftests/numbers_test: $(call objs,selftests/datapath/numbers_worker.c)
 $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datapath/%.o \
 		$(DATAPATH_TEST_OBJS) $(DP_LIB)
 	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(DP_LDLIBS))

@@ -17,6 +17,7 @@ struct bad {
 	struct malformed *s;
 	uint8_t *f;
 	struct saina_hdr *h;	/* in the frame */
+	bool bad_exponent;
 };
 
 /* Sets all lengths for @elems elements. */
@@ -196,7 +197,7 @@ static void bad_window(struct bad *b)	/* any segment, or the next round, whateve
 
 static void bad_exponent(struct bad *b)	/* see make_true() */
 {
-	b->h->exponent = sim_bad_exponent(b->r);
+	b->bad_exponent = true;
 }
 
 static void bad_fragment(struct bad *b)
@@ -330,20 +331,18 @@ static const struct {
  * If the message could be counted, makes elements and exponent those of the worker in its header.
  * With a bad exponent it cannot be counted.
  */
-static void make_true(struct bad *b, bool exponent)
+static void make_true(struct bad *b)
 {
 	struct saina_hdr h = *b->h;
 	struct sim_job *j = sim_job_find(b->w, h.job);
 	struct ledger_gradient said;
 
-	if (!exponent)
-		bad_exponent(b);
 	if (!j || h.worker >= SAINA_WORKERS_MAX || h.count != j->conf.payload ||
 	    h.type != SAINA_MSG_GRAD)
 		return;
 	said = sim_gradient(j, h.worker, h.round, h.segment, 0);
 	memcpy(b->f + FRAME_PAYLOAD, said.v, 4 * h.count);
-	if (exponent)
+	if (!b->bad_exponent || !sim_spoil_exponent(j, &b->h->exponent))
 		b->h->exponent = said.exponent;
 }
 
@@ -354,7 +353,6 @@ void malformed_hostile(struct sim *w, struct malformed *s)
 					  SAINA_MSG_DOORBELL, SAINA_MSG_FETCH };
 	unsigned int first, n = 0, i;
 	struct message m = {};
-	bool exponent = true;
 
 	for (i = rng_below(&w->rng, SIM_JOBS); !w->job[i].present; i = (i + 1) % SIM_JOBS)
 		;
@@ -380,10 +378,8 @@ void malformed_hostile(struct sim *w, struct malformed *s)
 		unsigned int room = sizeof(s->what) - n;
 
 		kinds[i].spoil(&b);
-		if (kinds[i].spoil == bad_exponent)
-			exponent = false;
 		n += snprintf(s->what + n, room, "%s%s", n ? " + " : "hostile: ", kinds[i].name);
 		i = rng_below(&w->rng, sizeof(kinds) / sizeof(kinds[0]));
 	} while (rng_chance(&w->rng, 200) && n < sizeof(s->what) - 24);
-	make_true(&b, exponent);
+	make_true(&b);
 }

@@ -21,8 +21,8 @@ static void emit_dishonest(struct ps_sim *w, unsigned int i)
 					SAINA_MSG_CLOCK, SAINA_MSG_READ, SAINA_MSG_GRAD,
 					SAINA_MSG_PULL, SAINA_MSG_ASK, SAINA_MSG_DOORBELL,
 					SAINA_MSG_FETCH, SAINA_MSG_GO };
-	static const int8_t bad[] = { SAINA_EXPONENT_NAN, -126, SAINA_EXPONENT_MIN - 1,
-				      SAINA_EXPONENT_MAX + 1, 127 };
+	static const int8_t other[] = { SAINA_EXPONENT_NAN, SAINA_EXPONENT_INT, SAINA_EXPONENT_MIN,
+					SAINA_EXPONENT_MAX };
 	struct rng *r = &w->rng;
 	uint32_t round = w->worker[i].step + rng_range(r, 0, 6) - 3;
 	struct ps_message *m;
@@ -34,7 +34,7 @@ static void emit_dishonest(struct ps_sim *w, unsigned int i)
 	m = emit(w, i, type[rng_below(r, sizeof(type))], round, rng_below(r, w->conf.segments));
 	m->exponent += rng_chance(r, 200);
 	if (rng_chance(r, 100))
-		m->exponent = bad[rng_below(r, sizeof(bad))];
+		m->exponent = other[rng_below(r, sizeof(other))];
 }
 
 /* The gradient of a round; scales of workers differ, some have a NaN. */

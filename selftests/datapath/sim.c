@@ -77,7 +77,7 @@ struct ledger_gradient sim_gradient(void *job, unsigned int worker, uint32_t rou
 {
 	struct sim_job *j = job;
 	uint64_t age = j->steady ? round >> 3 : round, slot, x, h;
-	struct ledger_gradient said = { .exponent = (int)((round * 7 + segment / 64) % 200) - 100 };
+	struct ledger_gradient said = { .exponent = SAINA_EXPONENT_MIN + (int)((round * 7 + segment / 64) % 254) };
 	unsigned int scale = 0, dice;
 
 	if (lie && j->liar != (int)worker)
@@ -110,13 +110,10 @@ const int32_t *sim_unread_values(void)
 	return values[0];
 }
 
-int8_t sim_bad_exponent(struct rng *r)
+bool sim_spoil_exponent(const struct sim_job *j, int8_t *e)
 {
-	static const int edge[] = { SAINA_EXPONENT_INT + 1, SAINA_EXPONENT_MIN - 1, SAINA_EXPONENT_MAX + 1, 127 };
-
-	if (rng_chance(r, 500))
-		return edge[rng_below(r, 4)];
-	if (rng_chance(r, 500))
-		return rng_range(r, SAINA_EXPONENT_MAX + 1, 127);
-	return -(int)rng_range(r, 1 - SAINA_EXPONENT_MIN, -(SAINA_EXPONENT_INT + 1));
+	if (j->conf.elem != SAINA_ELEM_INT16)
+		return false;
+	*e = SAINA_EXPONENT_INT;
+	return true;
 }

@@ -85,8 +85,8 @@ struct ledger_gradient sim_gradient(void *job, unsigned int worker, uint32_t rou
 				    int lie);
 /* Elements for messages whose elements are ignored. */
 const int32_t *sim_unread_values(void);
-/* An exponent that no GRAD may have. */
-int8_t sim_bad_exponent(struct rng *r);
+/* Sets an exponent that no GRAD of the job may have; false: there is none. */
+bool sim_spoil_exponent(const struct sim_job *j, int8_t *e);
 
 static inline const struct saina_job_rt *sim_rt(const struct sim_job *j)
 {

@@ -58,7 +58,7 @@ static bool write_input(struct sim *w, struct sim_job *j, unsigned int worker, u
 	if (rng_chance(&w->rng, 5))
 		in->session ^= 1ull << rng_below(&w->rng, 64);
 	if (rng_chance(&w->rng, 5))
-		in->exponent = sim_bad_exponent(&w->rng);
+		sim_spoil_exponent(j, &in->exponent);
 	return true;
 }
 

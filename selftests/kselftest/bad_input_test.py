@@ -78,7 +78,7 @@ NEEDED = {
 BAD = {
     "job.id": [256, 65535], "job.elements": [0, 1 << 40, (1 << 64) - 1], "job.workers": [0, 65, 255],
     "job.payload": [0, 1, 63, 257, 65535], "job.pool": [0, 3, 8192, (1 << 32) - 1],
-    "job.ring": [0, 1, 3, 128, (1 << 32) - 1], "job.exponent": [-1 << 31, -128, -105, 111, 128],
+    "job.ring": [0, 1, 3, 128, (1 << 32) - 1], "job.exponent": [-1 << 31, -128, -105, 150, (1 << 31) - 1],
     "job.heartbeat-ms": [0, 9, 60001, 65535], "job.dead-ms": [0, 1, 100],
     "job.policy": [{}, {"k": 1}, {"mode": 1, "k": 1}, {"mode": 2}, {"mode": 2, "k": 0}, {"mode": 2, "k": 4},
                    {"mode": 2, "k": 1, "stride": 2}, {"mode": 3, "s-th": 1001}, {"mode": 3, "stride": 3},

@@ -125,7 +125,7 @@ static bool something_happens(void)
 /* Mostly one that fits: of int32 in half of the messages 0, of floats always. */
 static int exponent(void)
 {
-	static const int8_t some[] = { 1, 2, -1, -3, 31, -32, -40, 110, -104, SAINA_EXPONENT_NAN };
+	static const int8_t some[] = { 1, 2, -1, -3, 31, -32, -40, SAINA_EXPONENT_MAX, SAINA_EXPONENT_MIN, SAINA_EXPONENT_NAN };
 
 	if (rng_chance(&rng, 10))
 		return (int)rng_below(&rng, 256) - 128;

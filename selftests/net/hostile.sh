@@ -109,8 +109,7 @@ forge "another payload size" 1 elements 1 count=128
 forge "another element type" 1 element-type 1 elem=2
 forge "a segment beyond the end of the gradient" 1 segment 1 segment=16
 forge "segment number 2^32-1" 1 segment 1 segment=0xffffffff
-forge "a block scale that is too fine" 1 exponent 1 exponent=111
-forge "a block scale that is too coarse" 1 exponent 1 exponent=-105
+forge "an update of NaN" 1 exponent 1 type=5 exponent=-128
 forge "NaN in the name of worker 1" 1 wrong-port 3 exponent=-128
 forge "a round far ahead of the job" 1 round-future 1 "round=$(($(job_field target round) + 1000000))"
 forge "round number 2^32-1" 1 round-future 1 round=0xffffffff

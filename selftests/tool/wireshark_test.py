@@ -227,12 +227,15 @@ def fields_test():
                   ["-128", "", "RESULT job 3 round 7 segment 5 k 0: none NaN", ""]], "NaN: shown in the summary, without elements", got)
     least, most, none, integers = (DEFINES["EXPONENT_" + name] for name in ("MIN", "MAX", "NAN", "INT"))
     frames = [(frame(header(t, elems=64, exponent=e, elem=elem) + elements(), *ports_of(t)),
-               (e == 0 if elem != 1 else least <= e <= most or e == integers or (e == none and t in (1, 2))) or t == 4)
-              for t in (1, 2, 4, 5, 13) for elem in (1, 2)
-              for e in (none, integers, integers + 1, least - 1, least, 0, most, most + 1, 127)]
+               (e == 0 if elem == 2 else least <= e <= most or (e == integers and elem == 1) or (e == none and t in (1, 2))) or t == 4)
+              for t in (1, 2, 4, 5, 13) for elem in (1, 2, 4) for e in (none, integers, least, 0, most)]
     got = dissect([f for f, _ in frames], ["_ws.expert.message"])
     point([("not a block scale" not in line[0]) for line in got] == [good for _, good in frames],
           "expert information for block scales that proto.h does not have", got)
+    text = dissect_text([frame(grad(exponent=e)) for e in (least, 0, most)] + [frame(header(4, elems=64, exponent=9) + elements()),
+                        frame(by_name["WELCOME"], *ports_of(17))])
+    got = re.findall(r"integer = value \* 2\^(-?\d+)", text)
+    point(got == ["-104", "22", "149", "19"], "block scales are shown as powers of 2, in messages that have one", got)
     got = one("READY", ["saina.probe", "saina.segment"])
     point(got == ["5", ""], "READY: the id of the probe", got)
     got = dissect([frame(header(12, mask=0b100) + struct.pack("<4Q", 0, 0, 0, 0), DATA, WORKER)], ["saina.behind", "saina.mask"])[0]
@@ -367,7 +370,7 @@ def wrong_test():
         ("a type of elements that is none", frame(grad(elem=9)), "unknown element type"),
         ("a payload no job can have", frame(header(1, elems=63) + elements(n=63)), "not a payload"),
         ("a result of NaN with elements", frame(result(exponent=-128), DATA, RESULT), "must be 0"),
-        ("a block scale that is none", frame(grad(exponent=111)), "not a block scale"),
+        ("a block scale that is none", frame(grad(elem=4, exponent=-127)), "not a block scale"),
         ("a mask with too few bits", frame(result(contributors=3), DATA, RESULT), "number of bits"),
         ("bytes behind the body of a control message", frame(body_of(20)[:-1] + b"\1", WORKER, CTRL), "must be 0"),
         ("reserved bytes of a body", frame(padded(bare(17)[:-1] + b"\1"), WORKER, CTRL), "must be 0"),

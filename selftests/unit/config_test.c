@@ -134,7 +134,7 @@ static void refusals(void **state)
 		{ "jobs = (\n{ name = \"a\";\n worker = 3; } );", 3, "'worker'", "workers" },
 		{ "jobs = ( { workers = 65; } );", 1, "65", "0..64" },
 		{ "jobs = ( { id = 256; } );", 1, "256", "0..255" },
-		{ "jobs = ( { exponent = 128; } );", 1, "128", "-128..127" },
+		{ "jobs = ( { exponent = 2147483648L; } );", 1, "2147483648", "-2147483648..2147483647" },
 		{ "jobs = ( { elements = \"9\"; } );", 1, "elements", "integer" },
 		{ "jobs = ( { elements_auto = 2; } );", 1, "elements_auto", "0..1" },
 		{ "jobs = ( { policy = 9; } );", 1, "policy", "string" },

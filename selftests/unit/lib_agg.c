@@ -254,7 +254,7 @@ static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr
 	w.group = htole32(SAINA_GROUP_BASE + a->c.job);
 	w.heartbeat_ms = htole16(a->c.heartbeat_ms);
 	w.dead_ms = htole16(10 * a->c.heartbeat_ms);
-	w.exponent = a->c.exponent;
+	w.exponent = a->c.exponent - SAINA_EXPONENT_BIAS;
 	w.elem = SAINA_ELEM_INT32;
 	w.formed = p->formed;
 	w.state = a->running ? SAINA_JOB_RUNNING : SAINA_JOB_FORMING;

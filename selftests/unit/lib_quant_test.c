@@ -7,6 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 #include "gradient/pairs.h"
 #include "gradient/quant.h"
 #include "wire/check.h"
@@ -14,6 +17,7 @@
 #include "../lib/statement.h"
 
 #define N 2048
+#define W(e) ((e) - SAINA_EXPONENT_BIAS) /* as on the wire */
 
 static uint64_t rng;
 
@@ -132,7 +136,7 @@ static void test_variants_agree(void **state)
 	rng = 11;
 	for (int t = 0; t < 4000; t++) {
 		size_t n = draw() % N;
-		int e = (int)(draw() % 254) - 126;
+		int e = SAINA_EXPONENT_MIN + (int)(draw() % 254);
 		unsigned int div = t % 3 ? 1u << draw() % 7 : 1 + draw() % 64, off = draw() % 8;
 		bool usual = t & 1, with = t & 2;
 
@@ -155,7 +159,7 @@ static void test_special_values(void **state)
 		-0.0f, FLT_MIN, 1e-45f, -1e-45f, 0.5f, 1.5f, -2.5f, 1 << 27, -(1 << 27),
 		(1 << 27) + 16, -(1 << 27) - 16, (1 << 27) - 8 };
 	static const int32_t sums[] = { INT32_MIN, INT32_MAX, -1, 1, 0, INT32_MIN + 1, (1 << 24) + 1 };
-	static const int exponents[] = { -126, -97, -96, 0, 1, 120, 126 };
+	static const int exponents[] = { W(-104), W(-97), W(0), W(120), W(121), W(126), W(149) };
 	float g[48], res[48];
 	int32_t sum[48];
 	const struct saina_quant *v;
@@ -203,7 +207,7 @@ static void encode_one(float g, int e, int32_t want)
 {
 	int32_t q = 0x55555555;
 
-	saina_quant_scalar.encode(&q, &g, NULL, 1, e);
+	saina_quant_scalar.encode(&q, &g, NULL, 1, W(e));
 	assert_int_equal(q, want);
 }
 
@@ -218,10 +222,12 @@ static void test_rounding(void **state)
 	encode_one(-0.0f, 10, 0);
 	encode_one((float)(1 << 27), 0, 1 << 27);
 	encode_one(FLT_MAX, -97, INT32_MAX - 127);
-	encode_one(1e-40f, 110, (int32_t)lrintf(ldexpf(1e-40f, 110)));
 	encode_one(0x1p-111f, 110, 0);
 	encode_one(0x1.8p-111f, 110, 1);
-	encode_one(1e-45f, SAINA_EXPONENT_MIN, 0);
+	encode_one(0x1p-149f, -104, 0);
+	encode_one(0x1p-149f, 149, 1);
+	encode_one(-0x3p-149f, 148, -2);
+	encode_one(0x1.fffffep-126f, 149, (1 << 24) - 1);
 }
 
 /* The largest of each vector length, in each lane, whatever is beside it. */
@@ -287,7 +293,7 @@ static void assert_finest(uint32_t largest, uint32_t limit)
 	assert_true(saina_exponent_valid(e));
 	saina_quant_scalar.encode(&q, &f, NULL, 1, e);
 	assert_true(q >= 0 && q <= (int64_t)limit);
-	assert_true(e == SAINA_EXPONENT_MAX || ldexp(f, e + 1) > limit);
+	assert_true(e == SAINA_EXPONENT_MAX || ldexp(f, e + SAINA_EXPONENT_BIAS + 1) > limit);
 }
 
 static void test_exponent(void **state)
@@ -296,7 +302,7 @@ static void test_exponent(void **state)
 	for (unsigned int w = 1; w <= 64; w++) {
 		uint32_t limit = saina_quant_limit(w);
 
-		for (int x = -126; x <= 127; x++) {
+		for (int x = -148; x <= 127; x++) {
 			uint32_t p = bits(ldexpf(1.0f, x));
 
 			assert_finest(p, limit);
@@ -318,19 +324,27 @@ static void test_last_exponent(void **state)
 	uint32_t limit = saina_quant_limit(8), one = bits(1.0f);
 	int e = saina_quant_finest(one, limit), none = SAINA_EXPONENT_NAN, max = SAINA_EXPONENT_MAX;
 
-	assert_int_equal(e, 27);
+	assert_int_equal(e, W(27));
 	assert_int_equal(saina_quant_exponent(one, limit, none, SAINA_QUANT_SLACK), e);
 	assert_int_equal(saina_quant_exponent(one, limit, e + 1, SAINA_QUANT_SLACK), e);
 	for (int last = e; last >= e - 4; last--)
 		assert_int_equal(saina_quant_exponent(one, limit, last, SAINA_QUANT_SLACK), last);
 	assert_int_equal(saina_quant_exponent(one, limit, e - 5, SAINA_QUANT_SLACK), e);
 	assert_int_equal(saina_quant_exponent(one, limit, SAINA_EXPONENT_MIN, SAINA_QUANT_SLACK), e);
-	/* Zeros, and what is zero at every exponent, make nothing coarser. */
+	/* Zeros make nothing coarser. */
 	assert_int_equal(saina_quant_exponent(0, limit, none, SAINA_QUANT_SLACK), max);
 	assert_int_equal(saina_quant_exponent(0, limit, -100, SAINA_QUANT_SLACK), max);
-	assert_int_equal(saina_quant_exponent(bits(0x1p-111f), limit, 0, SAINA_QUANT_SLACK), max);
-	assert_int_equal(saina_quant_exponent(1, limit, 20, SAINA_QUANT_SLACK), max);
-	assert_int_equal(saina_quant_exponent(bits(0x1.8p-111f), limit, max - 4, SAINA_QUANT_SLACK), max - 4);
+	assert_int_equal(saina_quant_exponent(1, limit, W(20), SAINA_QUANT_SLACK), max);
+	/* Small ones have no bits to spare. */
+	assert_int_equal(saina_quant_exponent(1, limit, max - 1, SAINA_QUANT_SLACK), max);
+	assert_int_equal(saina_quant_exponent(bits(0x1p-120f), limit, max - 2, SAINA_QUANT_SLACK), max - 2);
+	assert_int_equal(saina_quant_exponent(bits(0x1p-120f), limit, max - 3, SAINA_QUANT_SLACK), max - 3);
+	assert_int_equal(saina_quant_exponent(bits(0x1p-124f), limit, max - 3, SAINA_QUANT_SLACK), max);
+	/* At both ends of what a byte holds. */
+	assert_int_equal(saina_quant_exponent(bits(FLT_MAX), saina_quant_limit(64), SAINA_EXPONENT_MIN, SAINA_QUANT_SLACK),
+			 SAINA_EXPONENT_MIN);
+	assert_int_equal(saina_quant_exponent(bits(FLT_MAX), saina_quant_limit(64), none, SAINA_QUANT_SLACK),
+			 SAINA_EXPONENT_MIN + 1);
 }
 
 /* With a parameter server: what is sent and what is kept make up the gradient, exactly. */
@@ -342,7 +356,7 @@ static void test_remainder(void **state)
 
 	rng = 12;
 	for (int t = 0; t < 500; t++) {
-		int e = (int)(draw() % 40) - 20;
+		int e = t % 10 ? (int)(draw() % 40) - 20 : 110 + (int)(draw() % 40);
 		float unit = ldexpf(1.0f, -e);
 		size_t cut, left = 0;
 
@@ -351,9 +365,9 @@ static void test_remainder(void **state)
 			g[i] = unit * (float)((int64_t)draw() >> (24 + draw() % 20));
 			res[i] = 0;
 		}
-		cut = saina_quant_cut(fits, g, res, N, e, lim);
-		saina_quant_scalar.encode(q, fits, NULL, N, e);
-		assert_int_equal(saina_quant_remainder(rem, g, res, N, e, lim), cut);
+		cut = saina_quant_cut(fits, g, res, N, W(e), lim);
+		saina_quant_scalar.encode(q, fits, NULL, N, W(e));
+		assert_int_equal(saina_quant_remainder(rem, g, res, N, W(e), lim), cut);
 		for (size_t i = 0; i < N; i++) {
 			assert_true((uint32_t)abs(q[i]) <= lim);
 			assert_true((double)q[i] * unit + (double)rem[i] == (double)g[i]);
@@ -363,8 +377,8 @@ static void test_remainder(void **state)
 	}
 	/* What is rounded off; a sum that a float cannot hold. */
 	g[0] = 0.75f, res[0] = 1.0f, g[1] = FLT_MAX, res[1] = FLT_MAX, g[2] = res[2] = -0x1p127f;
-	assert_int_equal(saina_quant_cut(fits, g, res, 3, 0, lim), 2);
-	saina_quant_remainder(res, g, res, 3, 0, lim);
+	assert_int_equal(saina_quant_cut(fits, g, res, 3, W(0), lim), 2);
+	saina_quant_remainder(res, g, res, 3, W(0), lim);
 	assert_true(fits[0] == 1.75f && fits[1] == lim && fits[2] == -(float)lim);
 	assert_true(res[0] == -0.25f && res[1] == FLT_MAX && res[2] == -FLT_MAX);
 }
@@ -374,14 +388,51 @@ static void test_mean_is_defined(void **state)
 	int32_t sum[4] = { 7, -7, INT32_MAX, INT32_MIN };
 	float out[4];
 
-	saina_quant_scalar.decode(out, sum, 4, 1, 3);
+	saina_quant_scalar.decode(out, sum, 4, W(1), 3);
 	for (int i = 0; i < 4; i++)
 		assert_true(out[i] == (float)(sum[i] * 0.5 / 3));
-	saina_quant_scalar.decode(out, sum, 2, -100, 1);
+	saina_quant_scalar.decode(out, sum, 2, W(-100), 1);
 	assert_true(out[0] == ldexpf(7, 100));
 	/* A sum beyond the largest float is infinite, as a float sum would be. */
 	saina_quant_scalar.decode(out, sum, 4, SAINA_EXPONENT_MIN, 1);
 	assert_true(out[2] == INFINITY && out[3] == -INFINITY);
+}
+
+/* A processor that takes denormals for 0 has the same means of normal floats. */
+static void test_flushing(void **state)
+{
+#if defined(__x86_64__)
+	static float g[N], out[N], flushed[N];
+	static int32_t q[N], q2[N];
+	const unsigned int usual = _mm_getcsr();
+	const struct saina_quant *v;
+
+	rng = 14;
+	for (int t = 0; t < 400; t++) {
+		unsigned int div = 1 + draw() % 64;
+		uint32_t largest;
+		int e;
+
+		for (size_t i = 0; i < N; i++)
+			g[i] = ldexpf(div * (1 + (float)(draw() % 64) / 64), -126 + (int)(draw() % 4));
+		largest = saina_quant_largest(&saina_quant_scalar, g, NULL, N);
+		e = saina_quant_finest(largest, saina_quant_limit(div));
+		for (unsigned int i = 0; (v = saina_quant_variant(i)); i++) {
+			if (v->usable() == SAINA_QUANT_ABSENT)
+				continue;
+			v->encode(q, g, NULL, N, e);
+			v->decode(out, q, N, e, div);
+			_mm_setcsr(usual | 0x8040);	/* DAZ, FTZ */
+			v->encode(q2, g, NULL, N, e);
+			v->decode(flushed, q2, N, e, div);
+			_mm_setcsr(usual);
+			assert_memory_equal(q, q2, sizeof(q));
+			assert_memory_equal(out, flushed, sizeof(out));
+			for (size_t j = 0; j < N; j++)
+				assert_true(out[j] == (float)((double)g[j] / div));
+		}
+	}
+#endif
 }
 
 /* Both numbers of a word, taken apart here. */
@@ -393,20 +444,20 @@ static int pair_number(const uint32_t *word, size_t i)
 	return i % 2 ? (int16_t)((w - first) / 65536) : (int)first;
 }
 
-/* One message of @n elements for @workers, by @variant; with a residual or without. */
-static void pairs_of(const struct saina_quant *variant, size_t n, unsigned int workers, bool with)
+/* One message of @n elements of 2^@scale for @workers, by @variant; with a residual or without. */
+static void pairs_of(const struct saina_quant *variant, size_t n, unsigned int workers, bool with, int scale)
 {
 	uint32_t limit = saina_pairs_limit(workers), max = 0, word[N / 2 + 1];
 	float g[N], res[N], whole[N], out[N];
 	int e;
 
 	for (size_t i = 0; i < n; i++) {
-		g[i] = any(true);
-		res[i] = with ? any(true) : 0;
+		g[i] = ldexpf(any(true), scale);
+		res[i] = with ? ldexpf(any(true), scale) : 0;
 		whole[i] = g[i] + res[i];
 		max = bits(whole[i]) > max ? bits(whole[i]) : max;
 	}
-	e = saina_quant_finest(max, limit);
+	e = saina_quant_exponent(max, limit, SAINA_EXPONENT_NAN, 0);
 	memset(word, 0xa5, sizeof(word));
 	saina_pairs_encode(variant, word, g, with ? res : NULL, n, e);
 	assert_int_equal(word[(n + 1) / 2], 0xa5a5a5a5);
@@ -417,10 +468,10 @@ static void pairs_of(const struct saina_quant *variant, size_t n, unsigned int w
 	for (size_t i = 0; i < n; i++) {
 		int q = pair_number(word, i);
 
-		assert_true(q == (int)nearbyint(ldexp(whole[i], e)) && abs(q) <= (int)limit);
-		assert_true(out[i] == (float)(ldexp(q, -e) / 3));
+		assert_true(q == (int)nearbyint(ldexp(whole[i], e + SAINA_EXPONENT_BIAS)) && abs(q) <= (int)limit);
+		assert_true(out[i] == (float)(ldexp(q, -e - SAINA_EXPONENT_BIAS) / 3));
 		/* without any error */
-		assert_true(ldexp(q, -e) + res[i] == whole[i]);
+		assert_true(ldexp(q, -e - SAINA_EXPONENT_BIAS) + res[i] == whole[i]);
 	}
 }
 
@@ -430,14 +481,14 @@ static void test_pairs(void **state)
 	static const unsigned int workers[] = { 1, 2, 4, 7, 16, 64 };
 
 	for (unsigned int v = 0; saina_quant_variant(v); v++)
-		for (unsigned int i = 0; i < 10 * 6 * 2; i++)
+		for (unsigned int i = 0; i < 10 * 6 * 2 * 2; i++)
 			if (saina_quant_variant(v)->usable() != SAINA_QUANT_ABSENT)
 				pairs_of(saina_quant_variant(v), sizes[i % 10], workers[i / 10 % 6],
-					 i / 60);
+					 i / 60 % 2, i < 120 ? 0 : -100 - (int)(draw() % 45));
 	assert_int_equal(saina_pairs_limit(64), 510);
 	/* whole numbers of a byte stay exact, one bit too coarse as well */
-	assert_int_equal(saina_quant_exponent(bits(255), 510, 0, 1), 0);
-	assert_int_equal(saina_quant_exponent(bits(255), 510, -1, 1), 1);
+	assert_int_equal(saina_quant_exponent(bits(255), 510, W(0), 1), W(0));
+	assert_int_equal(saina_quant_exponent(bits(255), 510, W(-1), 1), W(1));
 }
 
 int main(void)
@@ -451,6 +502,7 @@ int main(void)
 		statement("quantising: sums of all workers cannot wrap, shifted or not", test_sums_cannot_wrap),
 		statement("quantising: steps: what is sent and what is kept make up the update", test_remainder),
 		statement("quantising: the mean is the sum times the scale by the count", test_mean_is_defined),
+		statement("quantising: normal floats do not depend on whether the processor flushes denormals", test_flushing),
 		statement("quantising: int16: pairs have both numbers, and what is rounded off is exact", test_pairs),
 		statement("quantising: the exponent is the finest at which the largest value fits", test_exponent),
 		statement("quantising: the last result's exponent is taken up to 4 bits coarser, and never by zeros", test_last_exponent),

@@ -163,10 +163,11 @@ static bool exponent_is_right(const struct lib_record *r, double largest, int e)
 {
 	double limit = INT32_MAX / r->c->workers - 1;
 
-	if (e < SAINA_EXPONENT_MIN || e > SAINA_EXPONENT_MAX)
+	if (e < SAINA_EXPONENT_MIN)
 		return false;
-	return ldexp(largest, e) <= limit * (1 + 1e-6) &&
-	       (e == SAINA_EXPONENT_MAX || ldexp(largest, e + 5) >= limit * (1 - 1e-6));
+	return ldexp(largest, e + SAINA_EXPONENT_BIAS) <= limit * (1 + 1e-6) &&
+	       (e == SAINA_EXPONENT_MAX ||
+		ldexp(largest, e + SAINA_EXPONENT_BIAS + 5) >= limit * (1 - 1e-6));
 }
 
 /* The first result of a segment: what all have produced, and what of it must be in the sum. */
@@ -214,12 +215,12 @@ static void tell_truth(struct lib_record *r, struct lib_outcome *o, const struct
 static void check_truth(struct lib_record *r, const struct lib_outcome *o, const struct saina_hdr *h,
 			const int32_t *sum)
 {
-	double units = ldexp(__builtin_popcountll(h->mask) * 1.5, -h->exponent);
+	double units = ldexp(__builtin_popcountll(h->mask) * 1.5, -(h->exponent + SAINA_EXPONENT_BIAS));
 
 	for (int j = 0; o->known && h->exponent != SAINA_EXPONENT_NAN && j < PAYLOAD; j++)
-		if (!(fabs(ldexp(sum[j], -h->exponent) - o->truth[j]) <= units + 1e-6 * o->largest))
+		if (!(fabs(ldexp(sum[j], -(h->exponent + SAINA_EXPONENT_BIAS)) - o->truth[j]) <= units + 1e-6 * o->largest))
 			record_broken(r, "round %u segment %u element %d is %g instead of %g (exponent %d)", h->round,
-				      h->segment, j, ldexp(sum[j], -h->exponent), o->truth[j], h->exponent);
+				      h->segment, j, ldexp(sum[j], -(h->exponent + SAINA_EXPONENT_BIAS)), o->truth[j], h->exponent);
 }
 
 void record_residual(struct lib_record *r, unsigned int i, const struct saina_gradient *g)
@@ -264,7 +265,7 @@ static bool means_are_right(const struct lib_outcome *o, const float *got)
 {
 	for (int j = 0; j < PAYLOAD; j++)
 		if (o->exponent == SAINA_EXPONENT_NAN ? !isnan(got[j]) :
-		    got[j] != (float)(ldexp(o->sum[j], -o->exponent) / __builtin_popcountll(o->mask)))
+		    got[j] != (float)(ldexp(o->sum[j], -(o->exponent + SAINA_EXPONENT_BIAS)) / __builtin_popcountll(o->mask)))
 			return false;
 	return true;
 }

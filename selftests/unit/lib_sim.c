@@ -140,7 +140,7 @@ static void admit(struct sim *s, unsigned int i, uint32_t first, bool formed)
 
 	w->job = (struct saina_job){
 		.id = 1, .worker = i, .workers = c->workers, .elem = SAINA_ELEM_INT32,
-		.exponent0 = 20, .elements = (uint64_t)c->segments * PAYLOAD,
+		.exponent0 = 20 - SAINA_EXPONENT_BIAS, .elements = (uint64_t)c->segments * PAYLOAD,
 		.segments = c->segments, .payload = PAYLOAD, .pool = c->pool, .ring = c->ring,
 		.wire = 4 * PAYLOAD, .msglen = SIM_MSGLEN,
 		.per_batch = c->per_batch, .session = ++s->sessions,

@@ -204,7 +204,7 @@ static const struct key add_keys[] = {
 	{ "token-file", KEY_FILE, SAINA_A_JOB_TOKEN, KEY(saina_job_attrs, token), .min = 1,
 	  .max = SAINA_TOKEN_LEN },
 	{ "exponent", KEY_S32, SAINA_A_JOB_EXPONENT, KEY(saina_job_attrs, exponent),
-	  .min = SAINA_EXPONENT_MIN, .max = SAINA_EXPONENT_MAX },
+	  .min = SAINA_EXPONENT_MIN + SAINA_EXPONENT_BIAS, .max = SAINA_EXPONENT_MAX + SAINA_EXPONENT_BIAS },
 	{ "heartbeat", KEY_U16, SAINA_A_JOB_HEARTBEAT_MS, KEY(saina_job_attrs, heartbeat_ms),
 	  .max = UINT16_MAX },
 	{ "dead", KEY_U16, SAINA_A_JOB_DEAD_MS, KEY(saina_job_attrs, dead_ms), .max = UINT16_MAX },

@@ -1,20 +1,20 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
 -- Wireshark's dissector for the SAINA protocol (Documentation/protocol.rst, uapi/saina/proto.h),
--- version 5.  Documentation/wireshark.rst says how to use it, and what a capture can see.
+-- version 6.  Documentation/wireshark.rst says how to use it, and what a capture can see.
 --
 -- The tables come first: a new message type, flag or field needs a row there and nothing else.
 -- selftests/tool/wireshark_test.py compares them with proto.h.
 
-set_plugin_info({ version = "5", author = "SAINA", description = "SAINA in-network aggregation" })
+set_plugin_info({ version = "6", author = "SAINA", description = "SAINA in-network aggregation" })
 
-local VERSION = 5
+local VERSION = 6
 local PORT_DATA, PORT_CTRL, PORT_RESULT = 48864, 48865, 48866
 local HEADER = 48
 local TO_CTRL = 220
 local WORKER_NONE = 0xff
 -- Block scales of int32 and int16; NaN instead of one: the segment holds a NaN or an infinity
-local EXPONENT_MIN, EXPONENT_MAX, EXPONENT_NAN, EXPONENT_INT = -104, 110, -128, -127
+local EXPONENT_BIAS, EXPONENT_NAN, EXPONENT_INT = 22, -128, -127
 
 -- type = { name, sender, body, flags, { flag, second body that this flag announces } }
 --   sender: "worker" (to DATA or CTRL) or "aggregator"
@@ -302,7 +302,7 @@ local EXPERTS = {
 	worker = { "not a worker number: 0 to 63, or 255 for none", "WARN" },
 	elem = { "unknown element type", "WARN" },
 	count = { "not a payload size: 64, 128, 256, 352, 1024 or 2048", "WARN" },
-	exponent = { "not a block scale: -104 to 110 (GRAD and RESULT: or -128 for NaN; int32: or -127 for integers), 0 where elements are floats", "WARN" },
+	exponent = { "not a block scale: in INC and SUM not -128 (NaN), in a job of int16 not -127 (integers), 0 where elements are floats", "WARN" },
 	mask = { "the number of bits in the mask is not the number of contributors", "ERROR" },
 }
 local E = {}
@@ -438,6 +438,13 @@ local function add_workers(tree, spec, tvb)
 	return item
 end
 
+-- Are its elements integers with a block scale?
+local function is_int(m)
+	return m.elem == 1 or m.elem == 4
+end
+
+local SCALED = { [1] = true, [2] = true, [5] = true, [13] = true }	-- messages that use the exponent
+
 local function add_field(tree, spec, tvb, m)
 	local kind = spec[3]
 	if kind == "workers" then
@@ -452,6 +459,8 @@ local function add_field(tree, spec, tvb, m)
 		return tree:add_le(F.exponent, tvb):append_text(" (NaN: the segment holds a NaN or an infinity)")
 	elseif spec[1] == "exponent" and m.exponent == EXPONENT_INT then
 		return tree:add_le(F.exponent, tvb):append_text(" (integers, without a block scale)")
+	elseif spec[1] == "welcome.exponent" or (spec[1] == "exponent" and SCALED[m.type] and is_int(m)) then
+		return tree:add_le(F[spec[1]], tvb):append_text(" (integer = value * 2^" .. tvb:int() + EXPONENT_BIAS .. ")")
 	elseif kind == "zero" then
 		local item = tree:add(F[spec[1]], tvb)
 		if not all_zero(tvb) then
@@ -477,11 +486,6 @@ local function add_flags(tree, tvb, type_of)
 			break
 		end
 	end
-end
-
--- Are its elements integers with a block scale?
-local function is_int(m)
-	return m.elem == 1 or m.elem == 4
 end
 
 -- Is it a gradient or a result whose exponent says NaN?
@@ -577,15 +581,13 @@ local function message_length(m, type_of, tvb, left)
 	return left
 end
 
--- Only GRAD, RESULT, INC and SUM use the exponent.
 local function exponent_is_valid(m)
-	if m.type ~= 1 and m.type ~= 2 and m.type ~= 5 and m.type ~= 13 then
+	if not SCALED[m.type] then
 		return true
 	elseif not is_int(m) then
 		return m.exponent == 0
 	end
-	return (m.exponent >= EXPONENT_MIN and m.exponent <= EXPONENT_MAX) or is_nan(m) or
-		(m.exponent == EXPONENT_INT and m.elem == 1)
+	return m.exponent > EXPONENT_INT or is_nan(m) or (m.exponent == EXPONENT_INT and m.elem == 1)
 end
 
 local function check_header(tree, m, type_of, item)

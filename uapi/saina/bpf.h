@@ -47,10 +47,10 @@
 #include "saina/shm.h"
 
 /*
- * Version of the maps' names, types, keys, values and sizes.  Any change takes the next
+ * Version of the maps' names, types, keys, values, sizes and meaning.  Any change takes the next
  * number.  Maps pinned under another number are neither opened nor read.
  */
-#define SAINA_LAYOUT		19
+#define SAINA_LAYOUT		20
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */

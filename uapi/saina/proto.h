@@ -32,7 +32,7 @@
 
 #include <linux/types.h>
 
-#define SAINA_PROTO_VERSION	5
+#define SAINA_PROTO_VERSION	6
 
 #define SAINA_PORT_DATA		48864	/* 0xBEE0, as in the original SAINA */
 #define SAINA_PORT_CTRL		48865
@@ -49,13 +49,15 @@
 #define SAINA_ROUND_ASK		0xffffffffu	/* CLOCK: asks only: my step, and may I begin it? */
 
 /*
- * Exponents of GRAD, INC and RESULT in jobs of integers: integer = round(value * 2^exponent).  The
- * coarsest holds every finite float32, summed over SAINA_WORKERS_MAX workers; at the finest,
- * values below 2^-111 become 0.  SAINA_EXPONENT_NAN marks a segment with a NaN or an infinity,
- * SAINA_EXPONENT_INT (int32 only) one of integers, which have no block scale.
+ * Block scales of GRAD, INC and RESULT in jobs of integers: integer = round(value * 2^e), and the
+ * message has the exponent e - SAINA_EXPONENT_BIAS.  The coarsest (e = -104) holds every finite
+ * float32, summed over SAINA_WORKERS_MAX workers; at the finest (e = 149) every float32 that fits
+ * is exact.  SAINA_EXPONENT_NAN marks a segment with a NaN or an infinity, SAINA_EXPONENT_INT
+ * (int32 only) one of integers, which have no block scale.
  */
-#define SAINA_EXPONENT_MIN	(-104)
-#define SAINA_EXPONENT_MAX	110
+#define SAINA_EXPONENT_BIAS	22
+#define SAINA_EXPONENT_MIN	(-126)
+#define SAINA_EXPONENT_MAX	127
 #define SAINA_EXPONENT_NAN	(-128)
 #define SAINA_EXPONENT_INT	(-127)
 
@@ -171,7 +173,7 @@ enum saina_nak {
  *	RESULT, INC, READ and SUM (pad the last segment with zeros), 0 elsewhere
  * @worker: sender (requests) or addressee (unicast answers); 0xff in
  *	multicast
- * @exponent: block scale: integer = round(gradient * 2^exponent), SAINA_EXPONENT_MIN..MAX, or
+ * @exponent: block scale, SAINA_EXPONENT_MIN..MAX (see there), or
  *	SAINA_EXPONENT_NAN: the segment holds a NaN or an infinity, the payload is not looked at;
  *	SAINA_EXPONENT_INT: it holds integers.  Contributors choose their own; a result has the
  *	coarsest of them, or NAN if any has.  INT if all have; if only some have, the result has

@@ -286,7 +286,7 @@ static const struct {
 } field_range[] = {
 	[FIELD_U8] = { 0, 255 },	   [FIELD_U16] = { 0, 65535 },
 	[FIELD_U32] = { 0, 4294967295ll }, [FIELD_U64] = { 0, LLONG_MAX },
-	[FIELD_S32] = { -128, 127 },
+	[FIELD_S32] = { INT_MIN, INT_MAX },
 };
 
 static int field_set(struct config_error *c, const config_setting_t *s, const struct field *f,

@@ -23,7 +23,7 @@
 
 #define NEAR 1e-6
 #define HALF 0x1p-24
-#define FINEST 110 /* exponent of zeros */
+#define FINEST 149 /* exponent of zeros */
 #define WIDE 4 /* as the largest has more than L / 2 units, and exponents may be 1 too coarse */
 
 /**

@@ -63,6 +63,14 @@ int saina_get_stats(struct saina *s, struct saina_stats *stats)
 					      "stats.size is not sizeof(struct saina_stats)"));
 }
 
+/* For users: a block scale, 0 if there is none, or SAINA_EXPONENT_NAN. */
+static int exponent_of(const struct saina_job *job, int e)
+{
+	if (!SAINA_ELEM_IS_INT(job->elem) || e == SAINA_EXPONENT_INT)
+		return 0;
+	return e == SAINA_EXPONENT_NAN ? e : e + SAINA_EXPONENT_BIAS;
+}
+
 /**
  * saina_segment() - who was counted in a segment
  * @segment: 0..segments-1
@@ -94,7 +102,7 @@ int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out)
 		.mask = p->last.mask,
 		.contributors = p->last.contributors,
 		.k = p->last.k,
-		.exponent = p->last.exponent == SAINA_EXPONENT_INT ? 0 : p->last.exponent,
+		.exponent = exponent_of(&s->session.job, p->last.exponent),
 		.policy = p->last.policy,
 		.flags = p->last.flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE),
 	};

@@ -246,8 +246,8 @@ struct saina_stats {
  * @mask: bit w: worker w was counted
  * @contributors: bits in @mask
  * @k: latched by the aggregator for this segment
- * @exponent: the sums were gradient * 2^exponent (0 for int32); -128: they were not finite, so
- *	that the result is NaN
+ * @exponent: the sums were gradient * 2^exponent, -104..149 (0 for int32, and in jobs of floats);
+ *	-128: they were not finite, so that the result is NaN
  * @policy: low 16 bits of the policy's sequence number
  * @flags: SAINA_SEGMENT_*
  */

@@ -220,7 +220,7 @@ void reply_welcome(struct agent *a, const struct sockaddr_in *to, const struct s
 	msg.body.group = htole32(SAINA_GROUP_BASE + job->id);
 	msg.body.heartbeat_ms = htole16(job->heartbeat_ms);
 	msg.body.dead_ms = htole16(job->dead_ms);
-	msg.body.exponent = job->exponent;
+	msg.body.exponent = job->exponent - SAINA_EXPONENT_BIAS;
 	msg.body.elem = job->elem;
 	msg.body.formed = aux->formed;
 	msg.body.reports = 1;

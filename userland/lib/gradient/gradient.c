@@ -34,7 +34,7 @@ int saina_gradient_init(struct saina_gradient *g, const struct saina_job *job)
 		g->limit = saina_pairs_limit(job->workers);
 		g->slack = PAIRS_SLACK;
 		/* Of the largest magnitude with a valid exponent; the bits of floats are in order. */
-		most = ldexpf(g->limit, -SAINA_EXPONENT_MIN);
+		most = (float)(g->limit * quant_unit(SAINA_EXPONENT_MIN));
 		memcpy(&g->infinite, &most, sizeof(most));
 		g->infinite++;
 	} else {

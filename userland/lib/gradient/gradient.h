@@ -33,7 +33,7 @@ struct saina_tensor {
 struct saina_segment_state {
 	struct saina_tensor *t;
 	bool	 chosen, alone;
-	int8_t	 exponent, scale;
+	int8_t	 exponent, scale;	/* as on the wire */
 	uint8_t	 residual;
 	struct {
 		uint64_t mask;

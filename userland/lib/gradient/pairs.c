@@ -81,14 +81,27 @@ static float left_over(float c, float scale, float unit)
 	return c - (q - round) * unit;
 }
 
+/* As that, at an exponent whose scale is no float. */
+static float left_over_small(float c, float first, float second)
+{
+	return left_over(c * first, second, 1 / second) / first;
+}
+
 void saina_pairs_remainder(float *restrict res, const float *restrict g, size_t n, int e)
 {
-	const float scale = quant_power(e), unit = quant_power(-e);
+	float first, second, unit;
 	size_t i, j;
 
+	quant_steps(e + SAINA_EXPONENT_BIAS, &first, &second);
+	unit = 1 / first;
+	if (second != 1) {
+		for (i = 0; i < n; i++)
+			res[i] = left_over_small(g[i] + res[i], first, second);
+		return;
+	}
 	for (i = 0; i + CHUNK <= n; i += CHUNK)
 		for (j = i; j < i + CHUNK; j++)
-			res[j] = left_over(g[j] + res[j], scale, unit);
+			res[j] = left_over(g[j] + res[j], first, unit);
 	for (; i < n; i++)
-		res[i] = left_over(g[i] + res[i], scale, unit);
+		res[i] = left_over(g[i] + res[i], first, unit);
 }

@@ -2,7 +2,8 @@
 /*
  * Block scaling.
  *
- * A segment of float32 is sent as q = round(g * 2^e), with one exponent e for the whole segment.
+ * A segment of float32 is sent as q = round(g * 2^e), with one exponent e for the whole segment, which
+ * has SAINA_EXPONENT_BIAS less on the wire, and here.
  * Each worker chooses e by the largest magnitude in the segment, so that |q| is at most
  * L = (2^31 - 1) / workers - 1 and no value is clipped.  The aggregator shifts contributions with a
  * finer exponent, so a sum has the coarsest.  Shifting rounds a contribution up by less than one
@@ -45,26 +46,27 @@ static uint32_t bits_of(float f)
 
 static uint32_t encode_scalar(void *q, const float *g, const float *res, size_t n, int e)
 {
-	const float scale = quant_power(e);
+	float first, second;
 	uint32_t max = 0;
 
+	quant_steps(e + SAINA_EXPONENT_BIAS, &first, &second);
 	/* Bits of magnitudes compare like the magnitudes; infinity and NaN are above all numbers. */
 	for (size_t i = 0; i < n; i++) {
 		float c = contribution(g, res, i);
 
 		max = bits_of(c) > max ? bits_of(c) : max;
 		if (q)
-			store(q, i, (int32_t)lrintf(c * scale));
+			store(q, i, (int32_t)lrintf(c * first * second));
 	}
 	return max;
 }
 
 static void decode_scalar(float *out, const void *sum, size_t n, int e, unsigned int div)
 {
-	const double scale = quant_power(-e), d = div;
+	const double unit = quant_unit(e), d = div;
 
 	for (size_t i = 0; i < n; i++)
-		out[i] = (float)(load(sum, i) * scale / d);
+		out[i] = (float)(load(sum, i) * unit / d);
 }
 
 static void add_scalar(void *out, const void *a, const void *b, size_t n)
@@ -101,14 +103,8 @@ uint32_t saina_quant_limit(unsigned int workers)
 	return INT32_MAX / workers - 1;
 }
 
-/**
- * saina_quant_finest() - the finest exponent at which a magnitude fits
- * @largest: bits of a finite float, not 0
- * @limit: of |q|, 1 .. 2^31 - 2
- *
- * SAINA_EXPONENT_MAX at most.
- */
-int saina_quant_finest(uint32_t largest, uint32_t limit)
+/* As saina_quant_finest(), but of small magnitudes it is beyond SAINA_EXPONENT_MAX. */
+static int finest(uint32_t largest, uint32_t limit)
 {
 	int above, e;
 	float max;
@@ -119,7 +115,24 @@ int saina_quant_finest(uint32_t largest, uint32_t limit)
 	e = 32 - __builtin_clz(limit) - above;
 	if (ldexp(max, e) > limit)
 		e--;
+	return e - SAINA_EXPONENT_BIAS;
+}
+
+static int valid(int e)
+{
 	return e > SAINA_EXPONENT_MAX ? SAINA_EXPONENT_MAX : e;
+}
+
+/**
+ * saina_quant_finest() - the finest exponent at which a magnitude fits
+ * @largest: bits of a finite float, not 0
+ * @limit: of |q|, 1 .. 2^31 - 2
+ *
+ * SAINA_EXPONENT_MAX at most.
+ */
+int saina_quant_finest(uint32_t largest, uint32_t limit)
+{
+	return valid(finest(largest, limit));
 }
 
 /**
@@ -131,18 +144,17 @@ int saina_quant_finest(uint32_t largest, uint32_t limit)
  *
  * Return: @last if it is not finer than the finest exponent at which nothing is clipped, and at
  * most @slack bits coarser: then slots of workers with like magnitudes need no shifting.
- * Else that finest one.  A contribution that is all zeros on the wire with any exponent has
- * SAINA_EXPONENT_MAX, which makes no sum coarser.
+ * Else that finest one.  A contribution of zeros has SAINA_EXPONENT_MAX, which makes no sum coarser.
  */
 int saina_quant_exponent(uint32_t largest, uint32_t limit, int last, int slack)
 {
 	int e;
 
-	/* Half a unit is rounded to even, which is 0. */
-	if (largest <= bits_of(ldexpf(0.5f, -SAINA_EXPONENT_MAX)))
+	if (!largest)
 		return SAINA_EXPONENT_MAX;
-	e = saina_quant_finest(largest, limit);
-	return last != SAINA_EXPONENT_NAN && last <= e && last >= e - slack ? last : e;
+	/* Not counted from SAINA_EXPONENT_MAX: small magnitudes have no bits to spare. */
+	e = finest(largest, limit);
+	return last != SAINA_EXPONENT_NAN && last <= e && last >= e - slack ? last : valid(e);
 }
 
 /* Limits @c to +-@cut. */
@@ -152,14 +164,14 @@ static float cut_one(float c, float cut)
 }
 
 /**
- * saina_quant_cut() - out[i] = g[i] + res[i], cut off at +-@limit * 2^-@e
+ * saina_quant_cut() - out[i] = g[i] + res[i], cut off at +-@limit units
  * @limit: a power of two, so that the bound is a float
  *
  * Return: how many elements were cut
  */
 size_t saina_quant_cut(float *out, const float *g, const float *res, size_t n, int e, uint32_t limit)
 {
-	const float cut = ldexpf(limit, -e);
+	const float cut = (float)(limit * quant_unit(e));
 	size_t many = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -180,11 +192,12 @@ size_t saina_quant_cut(float *out, const float *g, const float *res, size_t n, i
 size_t saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
 			     uint32_t limit)
 {
-	const float scale = quant_power(e), cut = ldexpf(limit, -e);
+	const double scale = quant_scale(e), unit = quant_unit(e);
+	const float cut = (float)(limit * unit);
 	size_t many = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		float c = contribution(g, res, i), q = ldexpf(rintf(cut_one(c, cut) * scale), -e);
+		float c = contribution(g, res, i), q = (float)(rint(cut_one(c, cut) * scale) * unit);
 		double left = isfinite(c) ? c - q : (double)g[i] + res[i] - q;
 
 		out[i] = fabs(left) > FLT_MAX ? copysignf(FLT_MAX, c) : (float)left;

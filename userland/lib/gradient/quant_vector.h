@@ -22,16 +22,26 @@ static inline void quant_prefetch(const void *p)
 	__builtin_prefetch((const char *)p + QUANT_AHEAD);
 }
 
-/*
- * Is the mean 2^-*@shift times the sum (@shift is out)?  Then float32 suffices and nothing is
- * divided: the factor is a power of two, and no result is so small that it would be rounded again.
- */
-static inline bool quant_is_shift(int e, unsigned int div, int *shift)
+/* The mean is the sum times 2^-@shift, divided by @odd. */
+struct quant_mean {
+	int shift;
+	unsigned int odd;
+};
+
+static inline struct quant_mean quant_mean(int e, unsigned int div)
 {
 	unsigned int log = __builtin_ctz(div);
 
-	*shift = e + (int)log;
-	return div == 1u << log && *shift <= 126 && e >= -96;
+	return (struct quant_mean){ e + SAINA_EXPONENT_BIAS + (int)log, div >> log };
+}
+
+/*
+ * Does float32 suffice?  Nothing is divided then, and nothing rounded twice: a sum above 2^24, which
+ * the conversion to float32 rounds, has a mean of at least 2^-126, which is a normal float.
+ */
+static inline bool quant_mean_is_float(struct quant_mean m)
+{
+	return m.odd == 1 && m.shift <= 24 + 126 && m.shift >= -96;
 }
 
 #endif /* SAINA_QUANT_VECTOR_H */

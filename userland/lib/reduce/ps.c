@@ -379,8 +379,9 @@ static void note_too_large(struct saina_round *r, uint32_t segment, size_t many,
 		   "job %u: %zu elements of segment %u of this step are beyond %g, which is what "
 		   "exponent %d holds in one update: the rest of them goes with the next updates.  "
 		   "Push smaller updates, or create the job with `exponent %d'",
-		   r->job->id, many, segment, ldexp(SAINA_PS_LIMIT, -e), e,
-		   saina_quant_finest(largest, SAINA_PS_LIMIT >> SAINA_PS_ROOM));
+		   r->job->id, many, segment, SAINA_PS_LIMIT * quant_unit(e),
+		   e + SAINA_EXPONENT_BIAS,
+		   saina_quant_finest(largest, SAINA_PS_LIMIT >> SAINA_PS_ROOM) + SAINA_EXPONENT_BIAS);
 }
 
 static void put_message(struct saina_round *r, void *buf, const struct saina_steps_act *a)

@@ -7,7 +7,7 @@
 
 static inline bool saina_exponent_valid(int e)
 {
-	return e >= SAINA_EXPONENT_MIN && e <= SAINA_EXPONENT_MAX;
+	return e >= SAINA_EXPONENT_MIN;
 }
 
 /* May a result have this exponent?  @elem: of the job */

@@ -27,7 +27,7 @@
  * @elem: enum saina_elem_type of the elements
  * @part: * of a coded policy: the part of the data that this worker computes, else 0
  * @parts: * of how many, else 0
- * @exponent0: for the first update of a segment
+ * @exponent0: for the first update of a segment, as on the wire
  * @elements: of a gradient
  * @segments: of a gradient; 0 until WELCOME has come
  * @payload: elements of a segment

@@ -107,7 +107,7 @@ class Segment(NamedTuple):
     mask: int
     contributors: int
     k: int
-    #: the sums were gradient * 2**exponent (0 for int32)
+    #: the sums were gradient * 2**exponent (0 for int32; -128: not finite)
     exponent: int
     policy: int
     flags: int
