@@ -6,7 +6,6 @@
  */
 #include <linux/module.h>
 
-#include "dev.h"
 #include "pernet/jobs.h"
 #include "kfunc.h"
 #include "netlink/family.h"
@@ -23,17 +22,12 @@ static int __init saina_init(void)
 	ret = saina_family_init();
 	if (ret)
 		goto err_jobs;
-	ret = saina_dev_init();
-	if (ret)
-		goto err_family;
 	/* a module built without BTF can still be configured */
 	ret = saina_kfunc_init();
 	if (ret)
 		pr_warn("saina: BPF programs cannot use this module (error %d): build it with BTF\n", ret);
 	return 0;
 
-err_family:
-	saina_family_uninit();
 err_jobs:
 	saina_jobs_uninit();
 	return ret;
@@ -41,7 +35,6 @@ err_jobs:
 
 static void __exit saina_exit(void)
 {
-	saina_dev_uninit();
 	saina_family_uninit();
 	saina_jobs_uninit();
 }

@@ -265,29 +265,6 @@ DEFINE_EVENT(saina_worker, saina_worker_del,
 	TP_PROTO(const struct net *net, const struct saina_job *job, int w),
 	TP_ARGS(net, job, w));
 
-/*
- * A worker is declared dead because its interface goes; the change of its state
- * follows.
- */
-TRACE_EVENT(saina_worker_unplugged,
-	TP_PROTO(const struct net *net, u16 job, int w, u32 ifindex),
-	TP_ARGS(net, job, w, ifindex),
-	TP_STRUCT__entry(
-		__field(u32, net)
-		__field(u32, ifindex)
-		__field(u16, job)
-		__field(u8, worker)
-	),
-	TP_fast_assign(
-		__entry->net = net->ns.inum;
-		__entry->ifindex = ifindex;
-		__entry->job = job;
-		__entry->worker = w;
-	),
-	TP_printk("net=%u job=%u worker=%u ifindex=%u", __entry->net, __entry->job,
-		  __entry->worker, __entry->ifindex)
-);
-
 /* An event; lost: it was not sent to subscribers, @why is an errno. */
 DECLARE_EVENT_CLASS(saina_event,
 	TP_PROTO(const struct net *net, const struct saina_event *ev, int why),

@@ -8,7 +8,7 @@
 #include "netlink/ops.h"
 #include "netlink/request.h"
 
-/* A binding to an interface that is not there would never be undone. */
+/* A mistake, most likely.  An interface may go later: its worker is silent then. */
 static int link_exists(struct saina_request *rq, u32 ifindex)
 {
 	struct net_device *dev;
@@ -35,7 +35,6 @@ int saina_nl_worker_set_doit(struct sk_buff *skb, struct genl_info *info)
 	int ret;
 
 	ret = job_of(rq, true, &job);
-	/* under the lock: dev.c sees either no device, or the binding */
 	if (!ret && rq->worker.ifindex)
 		ret = link_exists(rq, rq->worker.ifindex);
 	if (!ret)

@@ -412,8 +412,8 @@ ns = f"saina-bad-{os.getpid()}"
 sh(f"ip netns add {ns}")
 f.do("worker-set", binding(1, dev))
 sh(f"ip link set sb0 netns {ns}")
-Tap.same(f.do("worker-get", {"job-id": 0, "id": 1})["state"], 3,
-         "a worker whose interface moves to another namespace is dead")
+Tap.same(f.do("worker-get", {"job-id": 0, "id": 1})["state"], 1,
+         "a worker whose interface moves to another namespace is alive: only silence ends it")
 Tap.refused(lambda: f.do("worker-set", binding(1, dev)), errno.ENODEV, "no interface", "ifindex",
             "a worker cannot be bound to an interface of another namespace")
 sh(f"ip netns del {ns}")
@@ -440,17 +440,14 @@ pid = os.fork()
 if pid == 0:
     bind_for_ever()
 # The interface may go between its look-up or worker-del and worker-set: more tries, then.
-stale = met = tries = 0
+met = tries = 0
 while tries < 6 or (not met and tries < 100):
     tries += 1
     veth()
     sh("ip link show sb0 >/dev/null; ip link del sb0")
-    for w in f.dump("worker-get")[0]:
-        met += w["id"] == 2
-        stale += w["state"] in (1, 2) and not os.path.exists("/sys/class/net/" + w.get("ifname", "?"))
+    met += any(w["id"] == 2 for w in f.dump("worker-get")[0])
 os.kill(pid, signal.SIGKILL)
 os.waitpid(pid, 0)
-Tap.same(stale, 0, "no worker is ever alive behind an interface that is gone")
 Tap.ok(met, "some workers were bound when their interface was deleted", f"{met} of {tries}")
 
 for j in (0, 1):

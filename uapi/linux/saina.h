@@ -27,8 +27,7 @@ enum saina_backend {
  * @SAINA_WORKER_STATE_ALIVE: the worker takes part
  * @SAINA_WORKER_STATE_SLOW: the worker is alive, but late more often than in
  *   time
- * @SAINA_WORKER_STATE_DEAD: the worker was silent for too long, or its
- *   interface is gone
+ * @SAINA_WORKER_STATE_DEAD: the worker was silent for too long
  * @SAINA_WORKER_STATE_LEFT: the worker has left the job
  */
 enum saina_worker_state {
