@@ -128,6 +128,7 @@ VALUE(agent_grants_refused, true, s->shm[SHM_REFUSED])
 VALUE(agent_grants_silent, true, s->shm[SHM_SILENT])
 VALUE(agent_grants_crowded, true, s->shm[SHM_CROWDED])
 VALUE(agent_foreign, true, s->foreign)
+VALUE(agent_announcements, true, s->announcements)
 VALUE(agent_taken_over, true, s->taken_over)
 VALUE(agent_limit_jobs, true, s->limit_jobs)
 VALUE(agent_jobs, true, s->jobs)
@@ -298,6 +299,7 @@ static const struct family families[] = {
 	{ "saina_agent_share_silent_total", COUNTER, "connections to the socket share that ended without a request", OF_AGENT, agent_grants_silent, 0 },
 	{ "saina_agent_share_crowded_total", COUNTER, "connections to the socket share that were refused because too many were open without a request", OF_AGENT, agent_grants_crowded, 0 },
 	{ "saina_agent_foreign_descriptors_total", COUNTER, "connections to sainad's sockets that came with descriptors (before Linux 6.16; later the kernel refuses those)", OF_AGENT, agent_foreign, 0 },
+	{ "saina_agent_announcements_total", COUNTER, "ARP announcements of the aggregator's address", OF_AGENT, agent_announcements, 0 },
 	{ "saina_data_path_taken_over", GAUGE, "1 if sainad has taken the data path over from an earlier start", OF_AGENT, agent_taken_over, 0 },
 	{ "saina_data_path_control_messages_total", COUNTER, "control messages that the data path passed to sainad", OF_AGENT, agent_control, 0 },
 	{ "saina_data_path_drops_total", COUNTER, "dropped messages that belong to no worker, by reason; reasons without any are left out", OF_AGENT, global_drops, 0 },

@@ -72,7 +72,7 @@ struct snapshot {
 	const char *backend;
 	bool taken_over;
 	uint64_t held_up_ns, held_up_times;
-	uint64_t shm[SHM_COUNTS], foreign;
+	uint64_t shm[SHM_COUNTS], foreign, announcements;
 	bool counted;
 	struct saina_counters global;
 	unsigned int limit_jobs;

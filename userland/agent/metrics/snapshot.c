@@ -27,6 +27,7 @@ static void copy_agent(struct agent *a, struct snapshot *s)
 	s->taken_over = saina_dp_taken_over(a->dp);
 	s->held_up_ns = a->members->liveness.held_up_ns;
 	s->held_up_times = a->members->liveness.held_up_times;
+	s->announcements = a->bridge->announcements;
 	memcpy(s->shm, a->members->shm.counts, sizeof(s->shm));
 	s->foreign = a->peers.foreign;
 	s->counted = !saina_dp_counters(a->dp, -1, -1, &s->global);

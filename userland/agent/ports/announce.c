@@ -5,7 +5,6 @@
  * another port, or the agent has moved to another host.  So the address is announced, and again
  * when a port comes, because that is when somebody behind it can hear it.
  */
-#include <arpa/inet.h>
 #include <string.h>
 
 #include "agent/ports/ports.h"
@@ -28,9 +27,7 @@ static void announce(struct source *s, uint32_t events)
 			log_warn("bridge %s: cannot announce the aggregator's address: %s: workers may use an old MAC address for up to a minute",
 				 a->cfg.bridge, strerror(-ret));
 		b->announce_error = ret;
-		if (!ret)
-			log_debug("bridge %s: announced the aggregator's address %s", a->cfg.bridge,
-				  inet_ntoa(a->addr));
+		b->announcements += !ret;
 	}
 	b->announced_at = loop_now();
 	if (++b->announced < TIMES)

@@ -54,6 +54,7 @@ struct bridge_ops {
  * @links_stale: the list of links is incomplete
  * @announce: timer of the next announcement of the aggregator's address
  * @announced: announcements since the last change
+ * @announcements: .. that were sent, in all
  * @announced_at: time of the last one
  * @announce_error: its negative errno, or 0
  * @running: its interface is up, and has a port that is
@@ -65,6 +66,7 @@ struct bridge {
 	struct ovsdb ovsdb;
 	struct source links_source, ovsdb_source, retry, announce;
 	unsigned int announced;
+	uint64_t announcements;
 	uint64_t announced_at;
 	int announce_error;
 	bool links_stale;
