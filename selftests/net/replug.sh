@@ -9,8 +9,9 @@
 # 1. A port leaves the bridge and comes back
 # 2. The bridge is made again with another MAC address, which the workers' neighbour entries lack
 # 3. The link of a worker is replaced by one with another index and another MAC address
-# 4. Every round has had all workers
-# 5. saina doctor names ports that do not forward
+# 4. A worker gets another MAC address at its port
+# 5. Every round has had all workers
+# 6. saina doctor names ports that do not forward
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -59,12 +60,17 @@ replug() { # ovs|linux HOOK WAY [WORDS OF THE JOB]
 	check "$what: a link was replaced: rounds go on" slowwait 60 rounds_go_on again 20
 	[ $# = 3 ] || check "$what: a link was replaced: memory is in use" slowwait 20 shm_in_use again
 
-	# 4. Every round has had all workers
+	# 4. A worker gets another MAC address at its port
+	check "$what: worker 2 gets another MAC address" in_worker 2 ip link set eth0 address 02:5a:00:00:88:88
+	check "$what: another MAC address of a worker: rounds go on" slowwait 60 rounds_go_on again 20
+	[ $# = 3 ] || check "$what: another MAC address of a worker: memory is in use" slowwait 20 shm_in_use again
+
+	# 5. Every round has had all workers
 	equal "$what: all workers are alive" 3 "$(members again)"
 	equal "$what: every round has all workers" "0 0 0" "$(for i in 0 1 2; do incomplete_rounds $i; done | xargs)"
 	stop_workers
 
-	# 5. saina doctor names ports that do not forward
+	# 6. saina doctor names ports that do not forward
 	if [ "$1" = linux ]; then
 		in_switch bridge link set dev p0 state 0
 		in_switch bridge link set dev p2 isolated on

@@ -64,6 +64,7 @@ struct worker_numerics {
  * @round: of its last heartbeat
  * @signs: sum of its life signs at the last check
  * @signs_read: @signs was read since @last_heard
+ * @bad_mac: its SAINA_C_BAD_MAC at the last check
  *
  * Stragglers, once a second:
  * @missed: sums without it, in this session
@@ -102,6 +103,7 @@ struct worker_aux {
 	uint32_t round;
 	uint64_t signs;
 	bool signs_read;
+	uint64_t bad_mac;
 
 	struct saina_missed missed;
 	uint64_t in_time, late_total;

@@ -33,7 +33,7 @@ static void sanitize_name(const char *from, char *to)
 	to[i] = 0;
 }
 
-/* Is this the live worker itself, whose link was replaced (liveness.c)? */
+/* Is this the live worker itself, whose link or MAC address was replaced (liveness.c)? */
 static bool is_same_socket(const struct saina_job *job, int w, const struct sender *from)
 {
 	return job->worker[w].bind.ip == from->addr.sin_addr.s_addr &&
@@ -244,10 +244,9 @@ static void admit_worker(struct agent *a, const struct sender *from, const struc
 
 	if (!find_port(a, from, h, nonce, &place))
 		return;
-	/* while its port is on the bridge, nobody takes it over from elsewhere */
+	/* while its port is on the bridge, nobody takes it over from another */
 	if (jobs_alive(job, w) && worker_port(a, job, w) &&
-	    (job->worker[w].bind.ifindex != place.ifindex ||
-	     memcmp(job->worker[w].bind.mac, place.mac, sizeof(place.mac)))) {
+	    job->worker[w].bind.ifindex != place.ifindex) {
 		reply_refuse(a, from, h, nonce, SAINA_REFUSE_TAKEN,
 			     "worker %d of job %s is alive behind port %s: use another number", w,
 			     job->name, worker_port_name(a, job, w));

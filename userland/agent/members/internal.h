@@ -39,8 +39,8 @@ void reply_refuse(struct agent *a, const struct sender *from, const struct saina
 void reply_welcome(struct agent *a, const struct sockaddr_in *to, const struct saina_job *job,
 		   int w);
 void reply_status(struct agent *a, const struct saina_job *job, int w);
-/* Asks a live worker, whose port is gone, to join again: by the port where it is now. */
-void reply_join_again(struct agent *a, const struct saina_job *job, int w);
+/* Asks a live worker to join again, from where it is now.  @why: what has happened to its link */
+void reply_join_again(struct agent *a, const struct saina_job *job, int w, const char *why);
 /* @why: what has happened to the job */
 void reply_job_gone(struct agent *a, const struct saina_job *job, const char *why);
 

@@ -68,20 +68,26 @@ void liveness_replan(struct agent *a)
 	loop_timer_set(&a->members->tick, period, period);
 }
 
-/* Has the data path got packets of the worker since the last check? */
+/*
+ * Has the data path got packets of the worker since the last check?  @moved: only such as have
+ * another MAC address, which it drops.
+ */
 static bool has_sent_packets(struct agent *a, const struct saina_job *job, int w,
-			     struct worker_aux *aux)
+			     struct worker_aux *aux, bool *moved)
 {
 	struct saina_counters c;
 	uint64_t signs;
 	bool came;
 
+	*moved = false;
 	if (saina_dp_counters(a->dp, job->id, w, &c))
 		return false;
 	signs = liveness_signs(&c);
 	came = aux->signs_read && signs != aux->signs;
+	*moved = aux->signs_read && !came && c.c[SAINA_C_BAD_MAC] != aux->bad_mac;
 	aux->signs_read = true;
 	aux->signs = signs;
+	aux->bad_mac = c.c[SAINA_C_BAD_MAC];
 	return came;
 }
 
@@ -91,19 +97,22 @@ void liveness_check(struct agent *a, const struct saina_job *job, int w)
 	const struct port *port = worker_port(a, job, w);
 	uint64_t now = loop_now();
 	uint64_t silent_ms = (now - aux->last_heard) / NSEC_PER_MSEC;
+	bool moved;
 	char why[128];
 
 	/* reading counters costs a system call: only if a heartbeat is overdue.  The first
 	 * read is only the baseline. */
 	if (silent_ms <= job->heartbeat_ms)
 		return;
-	if (has_sent_packets(a, job, w, aux)) {
+	if (has_sent_packets(a, job, w, aux, &moved)) {
 		aux->last_heard = now;
 		return;
 	}
 	/* it may be behind another port: the data path does not accept it from there */
 	if (!port)
-		reply_join_again(a, job, w);
+		reply_join_again(a, job, w, "port has left the bridge");
+	else if (moved)
+		reply_join_again(a, job, w, "MAC address has changed");
 	if (silent_ms <= job->dead_ms)
 		return;
 	snprintf(why, sizeof(why), "silent for %llu ms%s%s%s%s", (unsigned long long)silent_ms,

@@ -176,7 +176,7 @@ void reply_job_gone(struct agent *a, const struct saina_job *job, const char *wh
 	}
 }
 
-void reply_join_again(struct agent *a, const struct saina_job *job, int w)
+void reply_join_again(struct agent *a, const struct saina_job *job, int w, const char *why)
 {
 	struct sockaddr_in to = worker_address(job, w);
 	struct {
@@ -187,9 +187,8 @@ void reply_join_again(struct agent *a, const struct saina_job *job, int w)
 	memset(&msg, 0, sizeof(msg));
 	fill_header(&msg.hdr, SAINA_MSG_REFUSE, job->id, w, job->worker[w].bind.session);
 	msg.body.reason = htole32(SAINA_REFUSE_SESSION);
-	snprintf(msg.body.text, sizeof(msg.body.text),
-		 "the port of worker %d of job %s has left bridge %s: join again", w, job->name,
-		 a->cfg.bridge);
+	snprintf(msg.body.text, sizeof(msg.body.text), "worker %d of job %s: its %s: join again", w,
+		 job->name, why);
 	/* mostly nobody is there: the port is away, and the bridge may be, too */
 	sendto(a->members->ctrl.source.fd, &msg, sizeof(msg), MSG_DONTWAIT | MSG_NOSIGNAL,
 	       (const struct sockaddr *)&to, sizeof(to));
