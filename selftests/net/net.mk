@@ -6,7 +6,7 @@ NET_TESTS := json_test backend basic shm shm_server ctrl_fields loss bad_values 
 $(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,400,selftests/net/$(t).sh))
 # The lab itself, the limit of descriptors, the controller of groups and cloned frames: nearly two
 # minutes together.
-NET_TESTS_FULL := lab two_hosts replug nofile grouping skb_clones
+NET_TESTS_FULL := lab two_hosts replug away nofile grouping skb_clones
 $(foreach t,$(NET_TESTS_FULL),$(call test,net/$(t),full,host,400,selftests/net/$(t).sh))
 # Again with the tc hook, on a Linux bridge.
 HOOK_TESTS := basic loss hostile
@@ -93,6 +93,8 @@ $(foreach t,delay ports jobs generic foreign,$(call net-vm,$(t),full,6.1))
 
 # clsact is what 6.1 has.
 $(call test,net/hook,full,6.1,1500,env SAINA_TEST_BACKEND=agent selftests/net/hook.sh)
+# The development machines' kernel has no action police.
+$(call test,net/away,full,6.1,1500,env SAINA_TEST_BACKEND=agent selftests/net/away.sh policed)
 
 $(B)/selftests/rawsend: $(call objs,selftests/net/rawsend.c)
 	$(call link,$^)

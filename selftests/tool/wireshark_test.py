@@ -85,7 +85,7 @@ def bare(type_):
     if name == "REFUSE":
         return header(type_, elem=0) + struct.pack("<QI160s", 77, 4, b"the job has its 4 workers")
     if name == "STATUS":
-        return header(type_, elem=0, segment=5, aux=6) + struct.pack("<QIBBH", 0b1011, 8, 2, 1, 40)
+        return header(type_, elem=0, segment=5, aux=6) + struct.pack("<QIBBH156s", 0b1011, 8, 2, 1, 40, b"port p1 is policed")
     return header(type_, elem=0 if type_ >= 16 else 1)
 
 
@@ -203,10 +203,10 @@ def fields_test():
     point(got == ["4", "the job has its 4 workers", "REFUSE job 3 worker 1: job is full"], "REFUSE: reason and sentence",
           got)
     got = one("STATUS", ["saina.alive", "saina.status.round", "saina.state", "saina.status.path", "saina.status.timeout_ms",
-                         "saina.probe", "saina.board", "saina.segment", "saina.aux", "_ws.expert.message"])
-    point(got == ["0|1|3", "8", "2", "1", "40", "5", "6", "", "", ""],
-          "STATUS: who is alive, round, state, time-out, probe and output array", got)
-    body = struct.pack("<QIBBH", 0b1011, 8, 2, 1, 40)
+                         "saina.status.text", "saina.probe", "saina.board", "saina.segment", "saina.aux", "_ws.expert.message"])
+    point(got == ["0|1|3", "8", "2", "1", "40", "port p1 is policed", "5", "6", "", "", ""],
+          "STATUS: who is alive, round, state, time-out, sentence, probe and output array", got)
+    body = struct.pack("<QIBBH156s", 0b1011, 8, 2, 1, 40, b"")
     got = dissect([frame(header(21, elem=0, k=4, contributors=2, mask=0b1000) + body, CTRL, WORKER)],
                   ["saina.parts_told", "saina.part", "saina.missing", "saina.k", "saina.contributors", "saina.mask", "_ws.expert.message"])[0]
     point(got == ["4", "2", "0x0000000000000008", "", "", "", ""], "STATUS: for whom a round waits, parts of a coded policy, and which of them is the addressee's", got)
@@ -252,7 +252,7 @@ def members_test():
         proto = f.read()
     with open(SCRIPT, encoding="utf-8") as f:
         bodies = f.read().split("local BODIES = {")[1].split("\n}\n")[0]
-    sizes = {"TOKEN_LEN": 32, "NAME_LEN": 32, "TEXT_LEN": 160}
+    sizes = {"TOKEN_LEN": 32, "NAME_LEN": 32, "TEXT_LEN": 160, "STATUS_TEXT_LEN": 156}
     for body in ("ask", "doorbell", "join", "welcome", "refuse", "report", "status"):
         text = re.search(r"struct saina_" + body + r" \{(.*?)\}", proto, re.S).group(1)
         members = [(filter_names.get(name, name), int(bits) // 8 * (sizes.get(n.removeprefix("SAINA_")) or int(n or 1)))
@@ -281,8 +281,8 @@ def names_test():
         point(lit == {name} and got[-1] == "", f"flag {name} of proto.h is known", got)
     for what, enum_name, make in (
             ("reason", "saina_refusal", lambda v: (header(18, elem=0) + struct.pack("<QI160s", 0, v, b"x"), 18)),
-            ("state", "saina_job_state", lambda v: (header(21, elem=0) + struct.pack("<QIBB2x", 1, 1, v, 0), 21)),
-            ("path", "saina_path", lambda v: (header(21, elem=0) + struct.pack("<QIBB2x", 1, 1, 2, v), 21)),
+            ("state", "saina_job_state", lambda v: (header(21, elem=0) + struct.pack("<QIBB158x", 1, 1, v, 0), 21)),
+            ("path", "saina_path", lambda v: (header(21, elem=0) + struct.pack("<QIBB158x", 1, 1, 2, v), 21)),
             ("element type", "saina_elem_type", lambda v: (header(9, elem=v), 9))):
         values = enum(enum_name)
         text = dissect_text([frame(m, *ports_of(t)) for m, t in (make(v) for v in values)])

@@ -242,6 +242,7 @@ static void test_refused(void **state)
 	REFUSED(STATUS, len--);
 	REFUSED(STATUS, m.h.session = htole64(1));
 	REFUSED(STATUS, m.h.worker = 2);
+	REFUSED(STATUS, memset(m.b + len - SAINA_STATUS_TEXT_LEN, 'x', SAINA_STATUS_TEXT_LEN));
 	REFUSED(STATUS, from = SAINA_FROM_DATA);		/* control comes from the agent */
 	REFUSED(REFUSE, from = SAINA_FROM_DATA);
 	REFUSED(REFUSE, memset(r->text, 'x', sizeof(r->text)));

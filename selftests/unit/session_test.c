@@ -481,7 +481,7 @@ static void test_parts(void **state)
 	assert_int_equal(j.job.part, 0);
 }
 
-/* A round waits for two workers, one of which has died; an earlier agent does not say for whom. */
+/* A round waits for two workers, one of which has died. */
 static void test_missing(void **state)
 {
 	struct {
@@ -489,14 +489,16 @@ static void test_missing(void **state)
 		struct saina_status s;
 	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_STATUS, .job = 7, .worker = 2,
 		       .session = 99, .mask = htole64(0b1010) },
-		.s = { .active = htole64(0b0110), .round = htole32(13), .state = SAINA_JOB_RUNNING } };
+		.s = { .active = htole64(0b0110), .round = htole32(13), .state = SAINA_JOB_RUNNING, .text = "port p1 blocks" } };
 
 	run();
 	saina_session_input(&j, &m.h, now_ms * MSEC);
 	assert_int_equal(j.missing, 0b0010);
 	assert_int_equal(j.missing_round, 12);
+	assert_string_equal(j.reason, "port p1 blocks");
 	status(SAINA_JOB_RUNNING, SAINA_PATH_FAST);
 	assert_int_equal(j.missing, 0);
+	assert_string_equal(j.reason, "");
 }
 
 /* LEAVE until a STATUS no longer counts us among the live. */

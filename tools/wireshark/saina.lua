@@ -208,6 +208,7 @@ local BODIES = {
 		{ "state", 1, "dec", "State of the job", JOB_STATES },
 		{ "status.path", 1, "dec", "Path of the results to the worker", PATHS },
 		{ "status.timeout_ms", 2, "dec", "Time-out of the policy (ms), 0: none" },
+		{ "status.text", 156, "text", "What those are kept away by that are waited for" },
 	},
 }
 

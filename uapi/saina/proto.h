@@ -272,6 +272,7 @@ enum saina_path {
 #define SAINA_TOKEN_LEN		32	/* bytes, zero padded, compared whole */
 #define SAINA_NAME_LEN		32	/* bytes, zero terminated */
 #define SAINA_TEXT_LEN		160	/* bytes, zero terminated */
+#define SAINA_STATUS_TEXT_LEN	156	/* likewise */
 #define SAINA_CTRL_LEN		220	/* of each message to CTRL: none has a longer answer */
 
 /**
@@ -414,6 +415,8 @@ struct saina_report {
  * @state: enum saina_job_state
  * @path: enum saina_path: which READY of this worker was heard, if any
  * @timeout_ms: time-out of the policy, rounded up; 0 if it has none
+ * @text: what keeps those away that the newest round (hdr.mask), or a forming job, waits for:
+ *	one sentence for people, zero terminated; empty: not known
  */
 struct saina_status {
 	__le64	active;
@@ -421,6 +424,7 @@ struct saina_status {
 	__u8	state;
 	__u8	path;
 	__le16	timeout_ms;
+	char	text[SAINA_STATUS_TEXT_LEN];
 } __attribute__((packed, aligned(4)));
 
 #define SAINA_ASSERT(e, what) _Static_assert(e, what)
@@ -440,6 +444,7 @@ SAINA_ASSERT(sizeof(struct saina_refuse) == 172, "saina_refuse is 172 bytes");
 SAINA_ASSERT(sizeof(struct saina_hdr) + sizeof(struct saina_refuse) == SAINA_CTRL_LEN,
 	     "a REFUSE is as long as what it answers");
 SAINA_ASSERT(sizeof(struct saina_report) == 36, "saina_report is 36 bytes");
-SAINA_ASSERT(sizeof(struct saina_status) == 16, "saina_status is 16 bytes");
+SAINA_ASSERT(sizeof(struct saina_hdr) + sizeof(struct saina_status) == SAINA_CTRL_LEN,
+	     "a STATUS is as long as what it answers");
 
 #endif /* _UAPI_SAINA_PROTO_H */

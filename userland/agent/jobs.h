@@ -129,6 +129,7 @@ struct job_aux {
 	bool shm_due;		/* its workers have changed since shm_update() */
 	uint64_t missing;	/* live workers that round missing_round waits for */
 	uint32_t missing_round;
+	char awaited[SAINA_STATUS_TEXT_LEN];	/* what keeps those away that are waited for; empty: unknown */
 	struct worker_aux worker[SAINA_WORKERS_MAX];
 };
 

@@ -24,13 +24,12 @@ static void say_ranks(uint64_t ranks, const char *what)
 	for (int w = 0, n = 0; w < 64; w++)
 		if (ranks >> w & 1)
 			fprintf(stderr, "%s%d", n++ ? ", " : "", w);
-	fprintf(stderr, " %s %s\n", one ? "is" : "are", what);
+	fprintf(stderr, " %s %s", one ? "is" : "are", what);
 }
 
 /*
  * Names the workers that the round waits for: live ones that keep it from beginning or are missing
- * in it, as the agent reports; else dead ones.  An agent of an earlier version does not report live
- * ones.
+ * in it, as the agent reports; else dead ones.
  */
 static void say_waiting(struct run *r, uint32_t round)
 {
@@ -41,13 +40,12 @@ static void say_waiting(struct run *r, uint32_t round)
 	fprintf(stderr, "saina-allreduce: waiting for round %u: ", round);
 	if (r->info.behind)
 		say_ranks(r->info.behind, "so many rounds behind that the round cannot begin (lead in saina-job(8))");
-	else if (r->info.missing)
-		say_ranks(r->info.missing, "missing");
-	else if (missing)
-		say_ranks(missing, "missing");
+	else if (r->info.missing || missing)
+		say_ranks(r->info.missing ?: missing, "missing");
 	else
-		fprintf(stderr, "all %d ranks are alive; to see which one is missing, run saina job show %d on the bridge's host\n",
+		fprintf(stderr, "all %d ranks are alive; to see which one is missing, run saina job show %d on the bridge's host",
 			r->info.workers, r->info.job);
+	fprintf(stderr, "%s%s\n", r->info.reason[0] ? ": " : "", r->info.reason);
 }
 
 int run_wait(struct run *r, struct saina_req *req, uint32_t round, struct saina_call *call)

@@ -6,6 +6,7 @@
 int saina_info(struct saina *s, struct saina_job_info *info)
 {
 	const struct saina_job *job;
+	const struct saina_session *j;
 	struct saina_job_info i;
 	int ret;
 
@@ -14,7 +15,8 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 	ret = saina_lock(s);
 	if (ret)
 		return ret;
-	job = &s->session.job;
+	j = &s->session;
+	job = &j->job;
 	i = (struct saina_job_info){
 		.job = job->id,
 		.worker = job->worker,
@@ -25,8 +27,8 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 		.pool = job->pool,
 		.ring = job->ring,
 		.round = s->round.flow.round,
-		.active = s->session.active,
-		.relayed = s->session.relayed,
+		.active = j->active,
+		.relayed = j->relayed,
 		.next_round = s->round.flow.known_next,
 		.type = (enum saina_type)job->elem,
 		.part = job->part,
@@ -34,9 +36,11 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 		.behind = s->round.flow.held,
 		.counted = s->round.ps.on ? 0 : s->round.newest_counted,
 		.counted_round = s->round.newest_round,
-		.missing = s->session.missing_round == s->round.flow.round ? s->session.missing : 0,
-		.timeout_ms = s->session.timeout_ms,
+		.missing = j->missing_round == s->round.flow.round ? j->missing : 0,
+		.timeout_ms = j->timeout_ms,
 	};
+	if (i.missing)
+		memcpy(i.reason, j->reason, sizeof(j->reason));
 	return saina_unlock(s, saina_copy_out(s, info, &i, sizeof(i),
 					      "info.size is not sizeof(struct saina_job_info)"));
 }

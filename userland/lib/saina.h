@@ -125,9 +125,10 @@ struct saina_opts {
  *	newest of which this worker has heard a result: each of them that is in @active, too, has the
  *	model that a worker needs whose call has returned -ESTALE.  0: none yet, or the job has steps
  * @missing: mask of the live workers that round @round has waited for since about a second or
- *	longer, as last heard; 0: for none, or the agent is of an earlier version and does not say it
+ *	longer, as last heard; 0: for none
  * @timeout_ms: the policy's time-out, rounded up, as last heard: a round that has waited so long may
  *	be decided without live workers; 0: the policy has none
+ * @reason: what keeps workers of @missing away, a sentence; empty: not known
  */
 struct saina_job_info {
 	size_t		size;
@@ -147,6 +148,7 @@ struct saina_job_info {
 	uint32_t	counted_round;
 	uint64_t	missing;
 	unsigned int	timeout_ms;
+	char		reason[160];
 };
 
 /**

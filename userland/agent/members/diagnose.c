@@ -4,6 +4,8 @@
  * send gradients, or that gradients are sent and the data path does not answer.  A worker that
  * computes, and so sends nothing, reports neither.
  *
+ * And ports that keep workers away from the aggregator or from each other, named once somebody waits.
+ *
  * And live workers so far behind that the policy's lead keeps the next round from beginning, and
  * those that an open round waits for.
  */
@@ -25,11 +27,43 @@ void diagnose_report(struct worker_aux *aux, const struct saina_report *r)
 	aux->unanswered_ms = le32toh(r->unanswered_ms);
 }
 
+/* Does the bridge drop all that comes from the port, but for gradients? */
+static bool port_blocked(const struct port *p, char *text, size_t size)
+{
+	if (p->stp)
+		snprintf(text, size, "port %s is in spanning-tree state %s: `bridge link set dev %s state 3` on the bridge's host, or wait",
+			 p->name, p->stp, p->name);
+	return p->stp;
+}
+
+static bool port_policed(const struct port *p, char *text, size_t size)
+{
+	bool policed = port_is_policed(p);
+
+	if (p->policing)
+		snprintf(text, size, "port %s is policed to %lld kbit/s, the rest is lost: ovs-vsctl set interface %s ingress_policing_rate=0",
+			 p->name, p->policing, p->name);
+	else if (policed)
+		snprintf(text, size, "port %s is policed, what exceeds the rate is lost: `tc filter show dev %s ingress`",
+			 p->name, p->name);
+	return policed;
+}
+
+static bool port_isolated(const struct port *p, char *text, size_t size)
+{
+	if (p->isolated)
+		snprintf(text, size, "port %s is isolated, it reaches no other isolated port (rendezvous, Gloo): `bridge link set dev %s isolated off`",
+			 p->name, p->name);
+	return p->isolated;
+}
+
 bool worker_unheard(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
 {
 	const struct port *p = worker_port(a, job, w);
 	const struct worker_aux *aux = jobs_worker(a, job, w);
 	const char *port = worker_port_name(a, job, w);
+	bool missing = a->jobs->aux[job->id]->missing >> w & 1;
+	char why[SAINA_TEXT_LEN];
 	uint64_t s_ago = aux->unanswered_ms / 1000;
 
 	if (!jobs_alive(job, w))
@@ -39,9 +73,8 @@ bool worker_unheard(struct agent *a, const struct saina_job *job, int w, char *t
 			 port, a->cfg.bridge, job->dead_ms);
 	else if (p->mode == SAINA_PORT_MODE_NONE)
 		snprintf(text, size, "alive, but its port %s has no program: %.100s", port, p->text);
-	else if (p->stp)
-		snprintf(text, size, "alive, but its port %s is in spanning-tree state %s: `bridge link set dev %s state 3` on the bridge's host, or wait",
-			 port, p->stp, port);
+	else if (port_blocked(p, why, sizeof(why)) || (missing && port_policed(p, why, sizeof(why))))
+		snprintf(text, size, "alive, but its %s", why);
 	else if (aux->refused)
 		snprintf(text, size, "alive, but its kernel has refused to send its gradients for %u s: %s",
 			 aux->refused_ms / 1000, strerror((int)aux->refused));
@@ -82,14 +115,27 @@ static bool worker_behind(struct agent *a, const struct saina_job *job, int w, c
 	return behind;
 }
 
+/* A round waits for a worker whose gradients would arrive: it may wait for other workers itself. */
+static bool worker_apart(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
+{
+	const struct port *p = worker_port(a, job, w);
+	char why[SAINA_TEXT_LEN];
+
+	if (!(a->jobs->aux[job->id]->missing >> w & 1) || !p || !port_isolated(p, why, sizeof(why)))
+		return false;
+	snprintf(text, size, "missing, and its %s", why);
+	return true;
+}
+
 bool diagnose_worker(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
 {
 	return worker_unheard(a, job, w, text, size) || worker_behind(a, job, w, text, size) ||
+	       worker_apart(a, job, w, text, size) ||
 	       numerics_text(a, job, w, text, size);
 }
 
-/* Diagnosis of the first worker that has one, and the number of others. */
-static bool diagnose_first(struct agent *a, const struct saina_job *job, const char *is,
+/* Diagnosis of the first worker of @of that has one, and the number of others. */
+static bool diagnose_first(struct agent *a, const struct saina_job *job, uint64_t of, const char *is,
 			   const char *more_are,
 			   bool (*diagnose)(struct agent *a, const struct saina_job *job, int w,
 					    char *text, size_t size),
@@ -99,7 +145,7 @@ static bool diagnose_first(struct agent *a, const struct saina_job *job, const c
 	int first = -1, n = 0;
 
 	for (int w = job->workers - 1; w >= 0; w--)
-		if (diagnose(a, job, w, why, sizeof(why))) {
+		if (of >> w & 1 && diagnose(a, job, w, why, sizeof(why))) {
 			first = w;
 			n++;
 		}
@@ -111,11 +157,28 @@ static bool diagnose_first(struct agent *a, const struct saina_job *job, const c
 	return n;
 }
 
+/* The first port without a worker that one cannot join by. */
+static bool find_closed_port(struct agent *a, char *text, size_t size)
+{
+	bool (*const closed[])(const struct port *p, char *text, size_t size) = { port_blocked, port_policed };
+	uint32_t workers, relayed;
+
+	for (size_t i = 0; i < sizeof(closed) / sizeof(closed[0]); i++)
+		for (int n = 0; n < a->bridge->n; n++) {
+			members_on_port(a, a->bridge->port[n].ifindex, &workers, &relayed);
+			if (!workers && closed[i](&a->bridge->port[n], text, size))
+				return true;
+		}
+	return false;
+}
+
 bool diagnose_job(struct agent *a, const struct saina_job *job, char *text, size_t size)
 {
-	return diagnose_first(a, job, "is ", "are", worker_unheard, text, size) ||
-	       diagnose_first(a, job, "is ", "are", worker_behind, text, size) ||
-	       diagnose_first(a, job, "", "did", numerics_text, text, size);
+	return diagnose_first(a, job, ~0ull, "is ", "are", worker_unheard, text, size) ||
+	       diagnose_first(a, job, ~0ull, "is ", "are", worker_behind, text, size) ||
+	       diagnose_first(a, job, ~0ull, "is ", "are", worker_apart, text, size) ||
+	       diagnose_first(a, job, ~0ull, "", "did", numerics_text, text, size) ||
+	       (job->state == SAINA_JOB_FORMING && job->active && find_closed_port(a, text, size));
 }
 
 static void report_behind(struct agent *a, const struct saina_job *job, int w)
@@ -149,7 +212,8 @@ uint64_t diagnose_slot(const struct saina_job *job, const struct saina_slot_meta
 	return who;
 }
 
-void diagnose_missing(struct agent *a, const struct saina_job *job)
+/* Finds out for whom the newest round waits. */
+static void find_missing(struct agent *a, const struct saina_job *job)
 {
 	struct job_aux *aux = a->jobs->aux[job->id];
 	uint64_t since = loop_now() - MISSING_MS * NSEC_PER_MSEC;
@@ -158,14 +222,27 @@ void diagnose_missing(struct agent *a, const struct saina_job *job)
 
 	aux->missing = 0;
 	/* reading the slots costs a system call each: only of a round that takes long */
-	if (!jobs_rt(a, job, &rt) || rt.mode == SAINA_RT_PS || !rt.open_slots ||
-	    rt.opened_at > since)
+	if (job->state != SAINA_JOB_RUNNING || !jobs_rt(a, job, &rt) || rt.mode == SAINA_RT_PS ||
+	    !rt.open_slots || rt.opened_at > since)
 		return;
 	aux->missing_round = rt.next_round - 1;
 	for (uint32_t i = 0; i < job->pool && !saina_dp_slot(a->dp, job->id, i, &m); i++)
 		if (m.state == SAINA_SLOT_OPEN && m.round == aux->missing_round &&
 		    m.opened_at < since)
 			aux->missing |= diagnose_slot(job, &m);
+}
+
+void diagnose_awaited(struct agent *a, const struct saina_job *job)
+{
+	struct job_aux *aux = a->jobs->aux[job->id];
+	size_t size = sizeof(aux->awaited);
+
+	find_missing(a, job);
+	memset(aux->awaited, 0, size);
+	if (job->state == SAINA_JOB_FORMING)
+		find_closed_port(a, aux->awaited, size);
+	else if (!diagnose_first(a, job, aux->missing, "is ", "are", worker_unheard, aux->awaited, size))
+		diagnose_first(a, job, aux->missing, "is ", "are", worker_apart, aux->awaited, size);
 }
 
 void diagnose_tick(struct agent *a, const struct saina_job *job, int w, uint64_t arrived)

@@ -81,8 +81,8 @@ void straggler_check(struct agent *a, const struct saina_job *job, int w, struct
 /* diagnose.c */
 /* A heartbeat has a report. */
 void diagnose_report(struct worker_aux *aux, const struct saina_report *r);
-/* Once a second: finds out for whom an open round waits. */
-void diagnose_missing(struct agent *a, const struct saina_job *job);
+/* Once a second: finds out for whom an open round waits, or a job that is forming, and why. */
+void diagnose_awaited(struct agent *a, const struct saina_job *job);
 /* Once a second; @arrived: sum of the counters of what came from the worker. */
 void diagnose_tick(struct agent *a, const struct saina_job *job, int w, uint64_t arrived);
 

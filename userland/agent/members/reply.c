@@ -157,6 +157,7 @@ void reply_status(struct agent *a, const struct saina_job *job, int w)
 	msg.body.state = job->state;
 	msg.body.path = reported_path(jobs_worker(a, job, w));
 	msg.body.timeout_ms = htole16((policy->timeout_us + 999) / 1000);
+	memcpy(msg.body.text, aux->awaited, sizeof(msg.body.text));
 	send_msg(a, &to, &msg, sizeof(msg));
 }
 

@@ -34,10 +34,10 @@ static void members_tick(struct source *s, uint32_t events)
 		a->members->counters_read = loop_now();
 	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1) {
 		check = due && job->state == SAINA_JOB_RUNNING;
-		if (check) {
+		if (check)
 			p = straggler_progress(a, job);
-			diagnose_missing(a, job);
-		}
+		if (due)
+			diagnose_awaited(a, job);
 		for (w = 0; w < job->workers; w++) {
 			if (jobs_alive(job, w))
 				liveness_check(a, job, w);

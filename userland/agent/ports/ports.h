@@ -18,6 +18,8 @@
  * @faults: loss is injected
  * @running: its link is up
  * @stp: spanning-tree state that keeps it from forwarding, NULL: none
+ * @isolated: it exchanges nothing with other isolated ports of its bridge
+ * @policing: of Open vSwitch, kbit/s, 0: none
  * @text: why it is not attached, or why at this hook
  */
 struct port {
@@ -31,6 +33,8 @@ struct port {
 	bool faults;
 	bool running;
 	const char *stp;
+	bool isolated;
+	long long policing;
 	char text[SAINA_TEXT_LEN];
 };
 
@@ -94,6 +98,8 @@ void ports_sync(struct agent *a);	/* updates the ports after a change */
 /* Detaches interfaces that an earlier agent attached and that are not ports any more. */
 void ports_detach_stale(struct agent *a);
 struct port *ports_find(struct agent *a, int ifindex, const char *name);
+/* By Open vSwitch, or by a filter. */
+bool port_is_policed(const struct port *p);
 /* @hook: enum saina_port_hook; @conf: faults, NULL: unchanged; @text: message of an error. */
 int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port_conf *conf,
 	      char *text, size_t size);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/ports/ports.h"
+#include "net/tc.h"
 
 struct port *ports_find(struct agent *a, int ifindex, const char *name)
 {
@@ -21,6 +22,11 @@ struct port *ports_find(struct agent *a, int ifindex, const char *name)
 		return p;
 	}
 	return NULL;
+}
+
+bool port_is_policed(const struct port *p)
+{
+	return p->policing || tc_is_policed(p->ifindex);
 }
 
 static int faults_set(struct agent *a, struct port *p, const struct saina_port_conf *conf)
@@ -130,8 +136,8 @@ static struct port *port_add(struct agent *a, const struct link *link)
 	return p;
 }
 
-/* Adds or updates the port of a link. */
-static void port_want(struct agent *a, const struct link *link)
+/* Adds or updates the port of a link.  @policing: of Open vSwitch, kbit/s */
+static void port_want(struct agent *a, const struct link *link, long long policing)
 {
 	bool running = link->flags & IFF_RUNNING;
 	const char *stp = link_stp_text(link);
@@ -149,6 +155,8 @@ static void port_want(struct agent *a, const struct link *link)
 	if ((running && !p->running) || (!stp && p->stp))
 		announce_soon(a);
 	p->stp = stp;
+	p->isolated = link->isolated;
+	p->policing = policing;
 	p->running = running;
 	p->wanted = true;
 	snprintf(p->name, sizeof(p->name), "%s", link->name);
@@ -169,7 +177,7 @@ static void want_interface(void *arg, const struct ovsdb_interface *i)
 	 * port belongs to the host, an afxdp port has a program of its own */
 	if (!link || (i->type[0] && strcmp(i->type, "system") && strcmp(i->type, "tap")))
 		return;
-	port_want(a, link);
+	port_want(a, link, i->policing);
 }
 
 /* The bridge's MAC is the source of results.  A Linux bridge changes it when ports come
@@ -217,7 +225,7 @@ void ports_sync(struct agent *a)
 	else if (a->bridge->ifindex)
 		for (i = 0; i < a->bridge->links.n; i++)
 			if (a->bridge->links.v[i].master == a->bridge->ifindex)
-				port_want(a, &a->bridge->links.v[i]);
+				port_want(a, &a->bridge->links.v[i], 0);
 	for (i = a->bridge->n - 1; i >= 0; i--)
 		if (!a->bridge->port[i].wanted)
 			port_remove(a, &a->bridge->port[i]);

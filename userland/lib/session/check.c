@@ -76,7 +76,8 @@ bool saina_session_check(const struct saina_session *j, enum saina_source from, 
 		return len == sizeof(*r) && memchr(r->text, 0, SAINA_TEXT_LEN) &&
 		       (r->nonce == j->body.nonce || !r->nonce);
 	case SAINA_MSG_STATUS:
-		return len == sizeof(*st) && saina_check_unicast(job, h);
+		return len == sizeof(*st) && memchr(st->text, 0, sizeof(st->text)) &&
+		       saina_check_unicast(job, h);
 	}
 	return false;
 }

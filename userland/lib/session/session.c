@@ -146,9 +146,9 @@ static uint64_t probing_ns(const struct saina_session *j)
 /* Says which workers a job that does not run yet waits for. */
 static void note_missing(struct saina_session *j)
 {
-	char text[256];
+	char text[512];
 
-	saina_session_missing(j, text, sizeof(text));
+	saina_session_awaited(j, text, sizeof(text));
 	if (*text)
 		saina_note(&j->notes, "job %u waits for its workers: %s", j->job.id, text);
 }
@@ -406,6 +406,7 @@ static enum saina_session_event status_rx(struct saina_session *j, const struct 
 	j->active_ns = now;
 	j->missing = le64toh(h->mask) & j->active;
 	j->missing_round = le32toh(st->round) - 1;
+	memcpy(j->reason, st->text, sizeof(j->reason));
 	j->relayed = st->path == SAINA_PATH_RELAYED;
 	j->probe = le32toh(h->segment);
 	j->timeout_ms = le16toh(st->timeout_ms);

@@ -74,6 +74,7 @@ struct saina_session_msg {
  * @active: mask of live workers, of the last STATUS
  * @missing, @missing_round: mask of the live workers that this open round has long waited for, of
  *	the last STATUS
+ * @reason: what keeps those away that the round, or the job, waits for, of the last STATUS
  * @active_ns: when that came
  * @relayed: the agent relays results
  * @timeout_ms: of the policy, of the last STATUS
@@ -128,6 +129,7 @@ struct saina_session {
 
 	uint64_t active, active_ns, missing;
 	uint32_t missing_round;
+	char	 reason[SAINA_STATUS_TEXT_LEN];
 	bool	 relayed;
 	uint16_t timeout_ms;
 	uint32_t next_round;

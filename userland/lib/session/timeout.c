@@ -96,7 +96,7 @@ static const char *explain_silence(const struct saina_session *j, char *text, si
 	else if (j->unreached == SAINA_UNREACHED_NOBODY)
 		snprintf(text, size,
 			 "no host answers at %s: is that the address of sainad's bridge, and is "
-			 "this interface (%s) on that bridge?",
+			 "this interface (%s) on that bridge, by a port that forwards (`saina doctor` there)?",
 			 j->address, j->ifname);
 	else
 		snprintf(text, size,
@@ -129,6 +129,16 @@ void saina_session_missing(const struct saina_session *j, char *text, size_t siz
 		snprintf(text, size, "%d of %u are here; rank%s %s %s missing",
 			 __builtin_popcountll(j->active), j->job.workers, one ? "" : "s", ranks,
 			 one ? "is" : "are");
+}
+
+void saina_session_awaited(const struct saina_session *j, char *text, size_t size)
+{
+	size_t len;
+
+	saina_session_missing(j, text, size);
+	len = strlen(text);
+	if (len && j->reason[0])
+		snprintf(text + len, size - len, ": %s", j->reason);
 }
 
 /* Fails if the kernel has refused to send for too long. */
@@ -174,7 +184,7 @@ bool saina_session_timed_out(struct saina_session *j, uint64_t now)
 	    j->start_ms > 0 && now > j->admitted_ns + j->start_ms * MSEC) {
 		char missing[sizeof(text) - 80];
 
-		saina_session_missing(j, missing, sizeof(missing));
+		saina_session_awaited(j, missing, sizeof(missing));
 		snprintf(text, sizeof(text), "job %u still waits for its workers after %d ms: %s",
 			 j->job.id, j->start_ms, missing);
 		/* LEAVE, so that the place in the job is free at once */

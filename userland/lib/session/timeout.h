@@ -16,6 +16,8 @@ bool saina_session_timed_out(struct saina_session *j, uint64_t now);
 void saina_session_explain_slow(struct saina_session *j);
 /* Writes how many workers are here, and which are missing; "": none is. */
 void saina_session_missing(const struct saina_session *j, char *text, size_t size);
+/* .. and, of a job that is forming, why, if the agent knows. */
+void saina_session_awaited(const struct saina_session *j, char *text, size_t size);
 /* Writes the sentence for messages that do not fit the interface's MTU. */
 void saina_session_explain_mtu(const struct saina_session *j, char *text, size_t size);
 

@@ -121,4 +121,5 @@ class _Wait:
     def _missing(self) -> str:
         a, info = self._absent, self._absent.worker.info()
         absent = [w for w in range(a.workers) if info.missing >> w & 1]
-        return f"{rank_list(absent)}, which {a.last(absent)}" if absent else "other ranks (`saina job show' on the bridge's host names them)"
+        why = f" ({info.reason})" if info.reason else ""
+        return f"{rank_list(absent)}, which {a.last(absent)}{why}" if absent else "other ranks (`saina job show' on the bridge's host names them)"

@@ -46,6 +46,8 @@ class Info(NamedTuple):
     missing: int
     #: the policy's time-out, milliseconds, as last heard: a round that waited so long may be decided without live workers; 0: none
     timeout_ms: int
+    #: what keeps ranks of @missing away, a sentence; empty: not known
+    reason: str
 
 
 class Call(NamedTuple):

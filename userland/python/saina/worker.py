@@ -129,7 +129,7 @@ class Worker:
         with self._enter():
             c = sized("saina_job_info")
             self._check(lib.saina_info(self._handle, c))
-            return values(Info, c)
+            return values(Info, c)._replace(reason=ffi.string(c.reason).decode(errors="replace"))
 
     @property
     def coded_part(self) -> Tuple[int, int]:
