@@ -102,4 +102,9 @@ struct saina_op {
 
 #include "core/attrs_gen.h"
 
+/* The name that @value has in the array @names of attrs_gen.h; "unknown": none. */
+#define SAINA_ENUM_NAME(names, value)						\
+	((__u64)(value) < sizeof(names) / sizeof((names)[0]) && (names)[value] ?	\
+		 (names)[value] : "unknown")
+
 #endif /* _SAINA_CORE_ATTRS_H */

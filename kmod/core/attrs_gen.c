@@ -219,6 +219,22 @@ _Static_assert(SAINA_EV_WORKER_COARSENED == 14, "event-type: worker-coarsened");
 _Static_assert(SAINA_EV_WORKER_BEHIND == 15, "event-type: worker-behind");
 _Static_assert(SAINA_EV_TYPES == 16, "event-type: types");
 
+const char *const saina_worker_state_names[6] = {
+	"absent", "alive", "slow", "dead", "left", NULL,
+};
+const char *const saina_port_mode_names[5] = {
+	"none", "native", "generic", "tc", NULL,
+};
+const char *const saina_port_hook_names[5] = {
+	"auto", "xdp", "generic", "tc", NULL,
+};
+const char *const saina_job_state_names[5] = {
+	NULL, "forming", "running", "stopped", NULL,
+};
+const char *const saina_elem_type_names[6] = {
+	NULL, "int32", "float32", "bfloat16", "int16", NULL,
+};
+
 const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
 	OP(JOB_NEW, job, "job-new", SAINA_OP_DO | SAINA_OP_ADMIN,
 	   .do_takes = BIT_OF(SAINA_A_JOB_ID) |

@@ -188,6 +188,13 @@ struct saina_subscription_attrs {
 
 extern const struct saina_attr_class saina_subscription_class;
 
+/* Names by value: see SAINA_ENUM_NAME(). */
+extern const char *const saina_worker_state_names[6];
+extern const char *const saina_port_mode_names[5];
+extern const char *const saina_port_hook_names[5];
+extern const char *const saina_job_state_names[5];
+extern const char *const saina_elem_type_names[6];
+
 extern const struct saina_op saina_ops[SAINA_CMD_MAX + 1];
 
 #endif /* _SAINA_ATTRS_GEN_H */

@@ -11,7 +11,6 @@
 
 #define HAS(A) SAINA_HAS(job, SAINA_A_JOB_##A)
 
-static const char *const elem_words[] = { "int32", "float32", "bfloat16", "int16", NULL };	/* from 1 */
 
 static void print_sfcd(const struct saina_job_attrs *job)
 {
@@ -56,14 +55,9 @@ static void print_policy(const struct saina_job_attrs *job)
 /* A token is "(hidden)" unless @show_tokens. */
 static void job_print(const struct saina_job_attrs *job, bool show_tokens)
 {
-	const char *type = "unknown";
-
-	if (job->elem_type >= SAINA_ELEM_INT32 && job->elem_type <= SAINA_ELEM_INT16)
-		type = elem_words[job->elem_type - SAINA_ELEM_INT32];
-
 	out_uint("id", "%" PRIu64 ": ", job->id);
 	out_str("name", "%s: ", job->name);
-	out_str("state", "%s", job_state_name(job->state));
+	out_str("state", "%s", SAINA_ENUM_NAME(saina_job_state_names, job->state));
 	out_uint("round", " round %" PRIu64, job->round);
 	out_uint("k", " k %" PRIu64, job->k);
 	out_uint("workers", " workers %" PRIu64, job->workers);
@@ -76,7 +70,7 @@ static void job_print(const struct saina_job_attrs *job, bool show_tokens)
 	else
 		out_null("elements", " elements");
 	out_flag("elements_auto", job->elements ? " (auto)" : " auto", job->elements_auto);
-	out_str("type", " type %s", type);
+	out_str("type", " type %s", SAINA_ENUM_NAME(saina_elem_type_names, job->elem_type));
 	out_uint("payload", " payload %" PRIu64, job->payload);
 	out_uint("segments", " segments %" PRIu64, job->segments);
 	out_uint("pool", " pool %" PRIu64, job->pool);
@@ -197,7 +191,7 @@ static const struct key add_keys[] = {
 	{ "pool", KEY_U32, SAINA_A_JOB_POOL, KEY(saina_job_attrs, pool), .max = UINT32_MAX },
 	{ "ring", KEY_U32, SAINA_A_JOB_RING, KEY(saina_job_attrs, ring), .max = UINT32_MAX },
 	{ "type", KEY_WORD, SAINA_A_JOB_ELEM_TYPE, KEY(saina_job_attrs, elem_type),
-	  .min = SAINA_ELEM_INT32, .words = elem_words },
+	  .min = SAINA_ELEM_INT32, .words = &saina_elem_type_names[SAINA_ELEM_INT32] },
 	{ "policy", KEY_POLICY, SAINA_A_JOB_POLICY, KEY(saina_job_attrs, policy), .max = 0 },
 	{ "token", KEY_STRING, SAINA_A_JOB_TOKEN, KEY(saina_job_attrs, token),
 	  .max = SAINA_TOKEN_LEN },
@@ -260,7 +254,7 @@ static const struct key set_keys[] = {
 	{ "policy", KEY_POLICY, SAINA_A_JOB_POLICY, KEY(saina_job_attrs, policy), .max = 0 },
 	{ "k", KEY_U8, SAINA_A_JOB_K_SET, KEY(saina_job_attrs, k_set), .max = UINT8_MAX },
 	{ "state", KEY_WORD, SAINA_A_JOB_STATE, KEY(saina_job_attrs, state),
-	  .min = SAINA_JOB_FORMING, .words = job_state_words },
+	  .min = SAINA_JOB_FORMING, .words = &saina_job_state_names[SAINA_JOB_FORMING] },
 	{ "token", KEY_STRING, SAINA_A_JOB_TOKEN, KEY(saina_job_attrs, token),
 	  .max = SAINA_TOKEN_LEN },
 	{ "token-file", KEY_FILE, SAINA_A_JOB_TOKEN, KEY(saina_job_attrs, token), .min = 1,

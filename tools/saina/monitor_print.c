@@ -42,8 +42,8 @@ static void print_flips(const struct saina_event_attrs *ev)
 
 static void print_states(const struct saina_event_attrs *ev)
 {
-	out_str("from", " %s", job_state_name(ev->a));
-	out_str("to", " -> %s", job_state_name(ev->b));
+	out_str("from", " %s", SAINA_ENUM_NAME(saina_job_state_names, ev->a));
+	out_str("to", " -> %s", SAINA_ENUM_NAME(saina_job_state_names, ev->b));
 }
 
 static void print_port_event(const struct saina_event_attrs *ev)
@@ -144,7 +144,7 @@ static void print_job_line(const void *obj)
 
 	out_uint("id", " %" PRIu64 ":", job->id);
 	out_str("name", " %s", job->name);
-	out_str("state", " %s", job_state_name(job->state));
+	out_str("state", " %s", SAINA_ENUM_NAME(saina_job_state_names, job->state));
 	out_str("policy", " policy %s", policy_name(&job->policy));
 	out_uint("policy_seq", " seq %" PRIu64, job->policy_seq);
 	policy_next_print(job, ", scheduled %s", ",");
@@ -162,7 +162,7 @@ static void print_worker_line(const void *obj)
 	out_uint("job_id", NULL, w->job_id);
 	out_uint("worker", " worker %" PRIu64, w->id);
 	out_str("name", w->name[0] ? " %s" : NULL, w->name);
-	out_str("state", " %s", worker_state_name(w->state));
+	out_str("state", " %s", SAINA_ENUM_NAME(saina_worker_state_names, w->state));
 	out_str("port", w->ifname[0] ? " port %s" : NULL, w->ifname);
 	out_flag("relayed", " results relayed (slow)", w->relay);
 	out_text("\n");

@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Names of states, and the parsers of jobs and workers on the command line.
+ * Names, and the parsers of jobs and workers on the command line.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "ctl/policy_text.h"
 #include "tool.h"
-
-const char *const job_state_words[] = { "forming", "running", "stopped", NULL };	/* from 1 */
-/* the states that can be set: not "absent", which means that there is no worker */
-const char *const worker_state_words[] = { "alive", "slow", "dead", "left", NULL };	/* from 1 */
-
-const char *job_state_name(unsigned int state)
-{
-	if (state < SAINA_JOB_FORMING || state > SAINA_JOB_STOPPED)
-		return "unknown";
-	return job_state_words[state - SAINA_JOB_FORMING];
-}
-
-const char *worker_state_name(unsigned int state)
-{
-	if (state == SAINA_WORKER_STATE_ABSENT)
-		return "absent";
-	if (state > SAINA_WORKER_STATE_LEFT)
-		return "unknown";
-	return worker_state_words[state - SAINA_WORKER_STATE_ALIVE];
-}
 
 const char *backend_name(unsigned int backend)
 {

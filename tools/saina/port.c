@@ -9,15 +9,6 @@
 
 #include "tool.h"
 
-static const char *mode_name(unsigned int mode)
-{
-	static const char *const names[] = { "none", "native", "generic", "tc" };
-
-	return mode < ARRAY_SIZE(names) ? names[mode] : "unknown";
-}
-
-static const char *const hook_names[] = { "auto", "xdp", "generic", "tc", NULL };
-
 static void print_faults(const struct saina_port_attrs *p)
 {
 	if (!p->loss_in && !p->loss_out && !out_is_json())
@@ -34,9 +25,9 @@ void port_print(const struct saina_port_attrs *p)
 {
 	out_uint("ifindex", "%" PRIu64 ": ", p->ifindex);
 	out_str("port", "%s:", p->ifname);
-	out_str("mode", " mode %s", mode_name(p->mode));
-	if (SAINA_HAS(p, SAINA_A_PORT_HOOK) && p->hook < ARRAY_SIZE(hook_names) - 1)
-		out_str("hook", " hook %s", hook_names[p->hook]);
+	out_str("mode", " mode %s", SAINA_ENUM_NAME(saina_port_mode_names, p->mode));
+	if (SAINA_HAS(p, SAINA_A_PORT_HOOK))
+		out_str("hook", " hook %s", SAINA_ENUM_NAME(saina_port_hook_names, p->hook));
 	out_str("driver", p->driver[0] ? " driver %s" : NULL, p->driver);
 	out_uint("mtu", " mtu %" PRIu64, p->mtu);
 	out_flag("jumbo", NULL, p->jumbo);
@@ -96,7 +87,7 @@ static int port_set(const struct tool *t, struct args *a)
 {
 	static const struct key keys[] = {
 		{ "hook", KEY_WORD, SAINA_A_PORT_HOOK, KEY(saina_port_attrs, hook),
-		  .min = SAINA_PORT_HOOK_AUTO, .words = hook_names },
+		  .min = SAINA_PORT_HOOK_AUTO, .words = saina_port_hook_names },
 		{ "loss-in", KEY_SHARE, SAINA_A_PORT_LOSS_IN, KEY(saina_port_attrs, loss_in),
 		  .max = 1 },
 		{ "loss-out", KEY_SHARE, SAINA_A_PORT_LOSS_OUT, KEY(saina_port_attrs, loss_out),

@@ -99,12 +99,9 @@ int rpc_list(struct saina_ctl *ctl, int cmd, bool dump, const struct saina_attr_
 void rpc_list_free(struct rpc_list *list);
 
 /* ---- names of things ---- */
-const char *job_state_name(unsigned int state);
-const char *worker_state_name(unsigned int state);
 const char *backend_name(unsigned int backend);
 /* The text form; static storage, valid until the next call. */
 const char *policy_name(const struct saina_policy_attrs *a);
-extern const char *const job_state_words[], *const worker_state_words[];
 /*
  * Parse a job's name or number ("digits", "3") into the name or id of a request, and a worker's
  * number. Return 0 or EXIT_USAGE.

@@ -100,7 +100,7 @@ static void draw_worker(struct screen *s, const struct top_worker *w)
 	if (w->wait >= 0.001)
 		snprintf(wait, sizeof(wait), "%.3f s", w->wait);
 	draw_line(s, bad ? A_BOLD : A_NORMAL, "  %3u %-16.16s %-5s %5.1f%% %6.1f%% %8.1f %10s %10s %7.1f %7.1f  %s",
-		  a->id, a->name, worker_state_name(a->state), 100 * w->missed, 100 * w->last, w->late_ms, wait,
+		  a->id, a->name, SAINA_ENUM_NAME(saina_worker_state_names, a->state), 100 * w->missed, 100 * w->last, w->late_ms, wait,
 		  format_rate(w->rate, gradients), w->resent, w->drops, format_sparkline(s, &w->misses, 1, line));
 }
 
@@ -133,7 +133,7 @@ static void draw_job(struct screen *s, const struct top_job *j)
 	if (a->sfcd_observed)
 		snprintf(flips, sizeof(flips), "%.1f%%", 100 * j->flips);
 	draw_line(s, A_BOLD, "%s %s  round %u  %.1f rounds/s  %sbit/s  k %u of %d  flips %s  %s", a->name,
-		  job_state_name(a->state), a->round, j->rounds, format_rate(j->goodput, goodput), a->k,
+		  SAINA_ENUM_NAME(saina_job_state_names, a->state), a->round, j->rounds, format_rate(j->goodput, goodput), a->k,
 		  __builtin_popcountll(a->active), flips, policy_name(&a->policy));
 	draw_line(s, A_NORMAL, "    rounds/s %s  k %s", format_sparkline(s, &j->rounds_history, 0, one),
 		  format_sparkline(s, &j->k_history, a->workers, two));

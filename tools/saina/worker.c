@@ -44,7 +44,7 @@ static void worker_print(const struct saina_worker_attrs *w)
 	out_uint("job_id", NULL, w->job_id);
 	out_uint("worker", "worker %" PRIu64, w->id);
 	out_str("name", w->name[0] ? " %s" : NULL, w->name);
-	out_str("state", ": %s", worker_state_name(w->state));
+	out_str("state", ": %s", SAINA_ENUM_NAME(saina_worker_state_names, w->state));
 	if (HAS(ROUND))
 		out_uint("round", " round %" PRIu64, w->round);
 	if (HAS(SEEN_MS))
@@ -146,7 +146,7 @@ static int change_worker(const struct tool *t, struct args *a, int cmd)
 {
 	static const struct key keys[] = {
 		{ "state", KEY_WORD, SAINA_A_WORKER_STATE, KEY(saina_worker_attrs, state),
-		  .min = SAINA_WORKER_STATE_ALIVE, .words = worker_state_words, .required = true },
+		  .min = SAINA_WORKER_STATE_ALIVE, .words = &saina_worker_state_names[SAINA_WORKER_STATE_ALIVE], .required = true },
 	};
 	struct saina_worker_attrs req = { 0 };
 	int ret;

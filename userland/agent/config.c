@@ -210,7 +210,7 @@ static const struct config_key config_keys[] = {
 	KEY(runtime_dir, set_path, 32),
 	KEY(bpffs, set_path, 32),
 	KEY(object, set_object, 0),
-	WORD("hook", hook, "auto", "xdp", "generic", "tc"),
+	{ "hook", set_word, offsetof(struct config, hook), 0, saina_port_hook_names },
 	KEY(admin_group, set_text, 0),
 	KEY(log_level, set_log_level, 0),
 	KEY(metrics, set_metrics, 0),

@@ -77,13 +77,6 @@ static void jobs_notify(void *ctx, int cmd, const struct saina_job *job, int wor
 	}
 }
 
-static const char *state_name(uint64_t state)
-{
-	static const char *const name[] = { "none", "forming", "running", "stopped" };
-
-	return state < 4 ? name[state] : "?";
-}
-
 void jobs_event(struct agent *a, struct saina_event *ev, const char *text)
 {
 	struct saina_job_rt rt;
@@ -105,7 +98,8 @@ static void core_event(void *ctx, const struct saina_event *core_ev)
 	const struct saina_job *job = saina_core_job_find(a->jobs->core, 1, ev.job, NULL, NULL);
 
 	if (ev.type == SAINA_EV_JOB_STATE && ev.b && job)
-		log_info("job %s is %s (was %s)", job->name, state_name(ev.b), state_name(ev.a));
+		log_info("job %s is %s (was %s)", job->name, SAINA_ENUM_NAME(saina_job_state_names, ev.b),
+			 SAINA_ENUM_NAME(saina_job_state_names, ev.a));
 	else if (ev.type == SAINA_EV_JOB_STATE)
 		log_info("job %u is deleted", ev.job);
 	jobs_event(a, &ev, NULL);

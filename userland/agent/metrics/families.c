@@ -32,19 +32,7 @@ struct family {
 	int arg;
 };
 
-static const char *const job_states[] = { "", "forming", "running", "stopped" };
-static const char *const worker_states[] = { "absent", "alive", "slow", "dead", "left" };
-static const char *const modes[] = { "none", "native", "generic", "tc" };
-static const char *const hooks[] = { "auto", "xdp", "generic", "tc" };
-
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-
-static const char *enum_name(const char *const *words, size_t n, int i)
-{
-	return i >= 0 && (size_t)i < n ? words[i] : "unknown";
-}
-
-#define ENUM_NAME(words, i) enum_name(words, ARRAY_SIZE(words), i)
 
 static const struct {
 	const char *name;
@@ -77,9 +65,9 @@ static enum verdict single_value(struct sample *o, unsigned int part, double val
 
 /* A sample for each state but the first, 1 for the one that it is. */
 static enum verdict state_value(struct sample *o, unsigned int part, const char *const *states,
-				size_t n, int state)
+				int state)
 {
-	if (++part >= n)
+	if (!states[++part])
 		return LAST;
 	snprintf(o->labels, sizeof(o->labels), "state=\"%s\"", states[part]);
 	o->value = state == (int)part;
@@ -152,8 +140,8 @@ static enum verdict port_info(const struct snapshot *s, unsigned int item, unsig
 	char driver[2 * sizeof(p->driver)];
 
 	snprintf(o->labels, sizeof(o->labels), "driver=\"%s\",mode=\"%s\",hook=\"%s\"",
-		 escaped(p->driver, driver, sizeof(driver)), ENUM_NAME(modes, p->mode),
-		 ENUM_NAME(hooks, p->hook_requested));
+		 escaped(p->driver, driver, sizeof(driver)), SAINA_ENUM_NAME(saina_port_mode_names, p->mode),
+		 SAINA_ENUM_NAME(saina_port_hook_names, p->hook_requested));
 	return single_value(o, part, 1);
 }
 
@@ -189,7 +177,7 @@ static enum verdict job_info(const struct snapshot *s, unsigned int item, unsign
 static enum verdict job_state(const struct snapshot *s, unsigned int item, unsigned int part,
 			      int arg, struct sample *o)
 {
-	return state_value(o, part, job_states, ARRAY_SIZE(job_states), JOB->state);
+	return state_value(o, part, saina_job_state_names, JOB->state);
 }
 
 VALUE(job_workers, true, JOB->workers)
@@ -226,7 +214,7 @@ static enum verdict worker_info(const struct snapshot *s, unsigned int item, uns
 static enum verdict worker_state(const struct snapshot *s, unsigned int item, unsigned int part,
 				 int arg, struct sample *o)
 {
-	return state_value(o, part, worker_states, ARRAY_SIZE(worker_states), WORKER->state);
+	return state_value(o, part, saina_worker_state_names, WORKER->state);
 }
 
 VALUE(worker_silent, WORKER->heard, WORKER->silent)
