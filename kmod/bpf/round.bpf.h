@@ -163,7 +163,7 @@ static __always_inline void round_adopt(struct saina_job_rt *rt, const struct sa
 	if (!o->policy)
 		return;
 	rt->policy = *target;
-	rt->policy_swaps++;
+	rt->count[SAINA_JC_POLICY_SWAPS]++;
 }
 
 /* No round opens: steps begin instead.  Under rt->lock. */
@@ -548,7 +548,7 @@ __noinline int round_account(struct saina_ctx *c, const struct saina_job_conf *c
 			rt->open_slots--;
 		rt->segs_done++;
 		if (rt->policy.seq != c->out.policy)
-			rt->policy_mix++;
+			rt->count[SAINA_JC_POLICY_MIX]++;
 		if (c->out.flags & SAINA_F_DEGRADED)
 			rt->happened |= 1u << SAINA_EV_DEGRADED;
 		if (sfcd) {

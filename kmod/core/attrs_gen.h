@@ -54,7 +54,7 @@ struct saina_job_attrs {
 	__u32 sfcd_converged;
 	__u64 sfcd_flips;
 	__u64 sfcd_observed;
-	__u64 policy_mix;
+	__u64 count[SAINA_JC_N];
 	__u32 open_slots;
 	struct saina_policy_attrs policy_active;
 	char text[SAINA_TEXT_LEN];

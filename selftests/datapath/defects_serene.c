@@ -54,7 +54,7 @@ static void test_serene_3(void)
 		ok &= got_broadcast(7, 3) && got_answer()->policy == 1;
 	}
 	send_grad(&j, 2, 1, 1, 9);	/* the next one does not */
-	ok &= got_broadcast(4, 9) && got_answer()->policy == 2 && job_rt(&j).policy_mix == 0;
+	ok &= got_broadcast(4, 9) && got_answer()->policy == 2 && job_rt(&j).count[SAINA_JC_POLICY_MIX] == 0;
 	job_verdict(&j, ok, "serene-3 a new policy rules from the next round, for every slot of it");
 }
 
@@ -77,7 +77,7 @@ static void test_serene_4(void)
 		r++;
 		job_set_policy(&j, policy_bsp());
 	}
-	ok &= job_rt(&j).policy_swaps == 6;	/* the seventh waits for its round */
+	ok &= job_rt(&j).count[SAINA_JC_POLICY_SWAPS] == 6;	/* the seventh waits for its round */
 	job_verdict(&j, ok, "serene-4 bsp, fastest, bsp ... leaves nothing behind");
 }
 

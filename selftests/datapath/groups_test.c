@@ -264,7 +264,7 @@ static bool mode_is(const struct job *j, unsigned int mode, uint32_t base)
 {
 	struct saina_job_rt rt = job_rt(j);
 
-	return rt.mode == mode && rt.base == base && !rt.policy_mix;
+	return rt.mode == mode && rt.base == base && !rt.count[SAINA_JC_POLICY_MIX];
 }
 
 static void regroup(void)
@@ -303,7 +303,7 @@ static void regroup(void)
 	ok &= got_go(0, 2, 8);			/* it waits for worker 1 now */
 	push(&j, 1, 8);
 	ok &= got_go(0xff, 3, 9);
-	ok &= job_rt(&j).policy_swaps == 2;
+	ok &= job_rt(&j).count[SAINA_JC_POLICY_SWAPS] == 2;
 	job_verdict(&j, ok, "groups: a worker changes its group after a round of all workers, and no slot has two policies");
 }
 
@@ -315,10 +315,10 @@ static void same_groups(void)
 	push(&j, 0, 0);
 	job_set_policy(&j, policy_grouped(2));
 	push(&j, 2, 0);
-	ok &= got_go(0xff, 5, 1) && mode_is(&j, SAINA_RT_PS, 0) && job_rt(&j).policy_swaps == 2;
+	ok &= got_go(0xff, 5, 1) && mode_is(&j, SAINA_RT_PS, 0) && job_rt(&j).count[SAINA_JC_POLICY_SWAPS] == 2;
 	job_set_policy(&j, policy_ssp(3));
 	push(&j, 0, 1);
-	ok &= mode_is(&j, SAINA_RT_PS, 0) && job_rt(&j).policy_swaps == 2;
+	ok &= mode_is(&j, SAINA_RT_PS, 0) && job_rt(&j).count[SAINA_JC_POLICY_SWAPS] == 2;
 	job_verdict(&j, ok, "groups: the same groups in a new policy need no fence, other policies with steps do");
 }
 

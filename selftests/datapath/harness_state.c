@@ -60,12 +60,12 @@ static bool same_rt(struct harness *r, unsigned int job)
 	SAME(observed);
 	SAME(last_flips);
 	SAME(last_observed);
-	SAME(policy_swaps);
-	SAME(policy_mix);
 	SAME(asked);
 	SAME(happened);
 	SAME(resumed);
 	SAME(behind);
+	for (int n = 0; n < SAINA_JC_N; n++)
+		SAME(count[n]);
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
 		SAME(at[w]);
 #undef SAME

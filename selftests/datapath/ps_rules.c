@@ -104,7 +104,7 @@ bool ps_check_rules(struct ps_sim *w)
 
 	if (w->dense && !w->conf.policy.groups && !bounded(w))
 		return false;
-	if (rt->policy_mix)
+	if (rt->count[SAINA_JC_POLICY_MIX])
 		return ps_fail(w, "a slot mixes two policies");
 	if (rt->mode != w->mode)
 		w->swaps++;

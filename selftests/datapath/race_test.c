@@ -381,8 +381,8 @@ int main(void)
 	       (unsigned long long)open[1]);
 	tap_ok(rt.open_slots == open[0], "race: open_slots is %u where %llu slots are open", rt.open_slots,
 	       (unsigned long long)open[0]);
-	tap_ok(!rt.policy_mix && !internal, "race: no slot saw two policies (%llu), no internal error was counted (%llu)",
-	       rt.policy_mix, (unsigned long long)internal);
+	tap_ok(!rt.count[SAINA_JC_POLICY_MIX] && !internal, "race: no slot saw two policies (%llu), no internal error was counted (%llu)",
+	       rt.count[SAINA_JC_POLICY_MIX], (unsigned long long)internal);
 	tap_ok(sum.results > packets / 200, "race: rounds go on: %u rounds, %llu results", rt.next_round,
 	       (unsigned long long)sum.results);
 	for (int t = 0; t < cpus; t++)

@@ -36,11 +36,11 @@ static const char *const kinds[] = {
 
 /*
  * Numbers of trace_total: @MIXED, @NANS: results of several exponents, of NaN; @MIXED_PAIRS: of several
- * exponents, of int16; @SIZED: results of each payload size; @KIND: of each kind of policy.
+ * exponents, of int16; @COUNTED: by enum saina_job_counter; @SIZED: results of each payload size; @KIND: of each kind of policy.
  */
 enum {
-	JOBS, RESULTS, CONTRIBUTIONS, SWAPS, STUCK, MIXED, NANS, MIXED_PAIRS,
-	SIZED, KIND = SIZED + 6, NUMBERS = KIND + SIM_KINDS
+	JOBS, RESULTS, CONTRIBUTIONS, STUCK, MIXED, NANS, MIXED_PAIRS,
+	COUNTED, SIZED = COUNTED + SAINA_JC_N, KIND = SIZED + 6, NUMBERS = KIND + SIM_KINDS
 };
 
 _Static_assert(NUMBERS <= TRACE_NUMBERS, "TRACE_NUMBERS");
@@ -205,7 +205,7 @@ static bool audit(void)
 
 		if (!j->present)
 			continue;
-		if (saina_dp_job_rt(r->dp, j->conf.job, &rt) || rt.policy_mix)
+		if (saina_dp_job_rt(r->dp, j->conf.job, &rt) || rt.count[SAINA_JC_POLICY_MIX])
 			return trace_fail("policy_mix", "a slot saw two policies");
 		for (unsigned int w = 0; w < j->workers; w++) {
 			struct saina_counters c;
@@ -232,7 +232,8 @@ static bool audit(void)
 		if (j->conf.elem == SAINA_ELEM_INT16)
 			trace.total->n[MIXED_PAIRS] += j->ledger.mixed;
 		trace.total->n[NANS] += j->ledger.nans;
-		trace.total->n[SWAPS] += rt.policy_swaps;
+		for (int n = 0; n < SAINA_JC_N; n++)
+			trace.total->n[COUNTED + n] += rt.count[n];
 		trace.total->n[JOBS]++;
 	}
 	trace.total->n[STUCK] += t.sim.stuck;
@@ -315,6 +316,12 @@ static bool episode(uint64_t seed, uint64_t packets)
 	return ok;
 }
 
+static const char *const job_counters[] = {
+#define NAME(id, name, text) name,
+	SAINA_JOB_COUNTER_LIST(NAME)
+#undef NAME
+};
+
 /* Every counter must have been hit: else the traces leave out what it counts. */
 static void coverage(const struct trace_total *sum)
 {
@@ -344,6 +351,12 @@ static void coverage(const struct trace_total *sum)
 		if (opt.counters)
 			tap_note("%-14s %llu", saina_counter_info[n].name,
 				 (unsigned long long)sum->counter[n]);
+	}
+	for (int n = 0; n < SAINA_JC_N; n++) {
+		if (n != SAINA_JC_POLICY_MIX && !sum->n[COUNTED + n]) {
+			strcat(missing, " ");
+			strcat(missing, job_counters[n]);
+		}
 	}
 	tap_ok(!missing[0], "traces: every counter was hit%s%s", missing[0] ? ", but not:" : "", missing);
 }
@@ -375,7 +388,7 @@ int main(int argc, char **argv)
 	sum = trace_run(episode);
 	trace_check(&sum, "traces", "program and oracle agree");
 	tap_note("%llu jobs, %llu results of %llu gradients, %llu policies adopted, %llu jobs restarted%s",
-		 u(sum.n[JOBS]), u(sum.n[RESULTS]), u(sum.n[CONTRIBUTIONS]), u(sum.n[SWAPS]), u(sum.n[STUCK]),
+		 u(sum.n[JOBS]), u(sum.n[RESULTS]), u(sum.n[CONTRIBUTIONS]), u(sum.n[COUNTED + SAINA_JC_POLICY_SWAPS]), u(sum.n[STUCK]),
 		 sum.no_linear ? "; this kernel does not cut frames at will" : "");
 	if (sum.ok && opt.packets >= 50 * opt.episode)
 		policies(&sum);
@@ -393,9 +406,9 @@ int main(int argc, char **argv)
 		       u(sum.n[MIXED]), u(sum.n[NANS]));
 		tap_ok(opt.module || sum.n[MIXED_PAIRS] > sum.n[RESULTS] / 100,
 		       "traces: some results of int16 are of several exponents: %llu", u(sum.n[MIXED_PAIRS]));
-		tap_ok(sum.n[RESULTS] > opt.packets / 1000 && sum.n[SWAPS] > opt.packets / 20000,
+		tap_ok(sum.n[RESULTS] > opt.packets / 1000 && sum.n[COUNTED + SAINA_JC_POLICY_SWAPS] > opt.packets / 20000,
 		       "traces: rounds complete, policies are adopted: %llu results, %llu policies",
-		       u(sum.n[RESULTS]), u(sum.n[SWAPS]));
+		       u(sum.n[RESULTS]), u(sum.n[COUNTED + SAINA_JC_POLICY_SWAPS]));
 	}
 	return tap_done();
 }

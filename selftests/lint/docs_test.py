@@ -186,6 +186,11 @@ def main():
         table = subprocess.run(["tools/metrics-table"], stdout=subprocess.PIPE, check=True, text=True).stdout
         point(len(table.split("\n")) > 60 and texts["Documentation/monitoring.rst"].endswith(f"\n.. metrics\n\n{table}"),
               "docs: monitoring.rst ends with the table that tools/metrics-table prints")
+    with open("uapi/saina/counters.h", encoding="utf-8") as f:
+        counters = re.findall(r'X\(\w+,\s*"(\w+)"', f.read().partition("SAINA_JOB_COUNTER_LIST")[2])
+    bad = [f"{path}: {name}" for path in ("Documentation/datapath.rst", "Documentation/man/saina-job.8.rst")
+           for name in counters if not re.search(rf"\b{name}\b", texts.get(path, name))]
+    point(counters and not bad, "docs: every counter of a job is in datapath.rst and saina-job.8.rst", *bad)
     bad = [remark for path in texts if path.endswith(".rst") for remark in remarks(path, texts[path])]
     point(not bad, "docs: docutils has no remark", *bad)
     tap.end()

@@ -11,7 +11,7 @@ void oracle_ps_adopt(struct oracle *o, struct oracle_job *j)
 	if (!oracle_has_steps(target) || target->seq == old_seq)
 		return;
 	j->rt.policy = *target;
-	j->rt.policy_swaps++;
+	j->rt.count[SAINA_JC_POLICY_SWAPS]++;
 	oracle_event(o, j, SAINA_EV_POLICY, 0xff, j->rt.next_round, old_seq, target->seq);
 }
 
@@ -143,7 +143,7 @@ static bool adopt(struct oracle_job *j)
 	if (target->seq == old.seq)
 		return false;
 	j->rt.policy = *target;
-	j->rt.policy_swaps++;
+	j->rt.count[SAINA_JC_POLICY_SWAPS]++;
 	if (target->mode == SAINA_POLICY_SFCD)
 		oracle_sfcd_adopt(j, &old);
 	return true;

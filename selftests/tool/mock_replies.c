@@ -33,6 +33,8 @@ static void policy(struct nlmsghdr *nlh, int attr, const char *text)
 
 static void job(struct nlmsghdr *nlh, int i)
 {
+	__u64 count[SAINA_JC_N];
+
 	U16(JOB_ID, i ? 201 : 17);
 	STR(JOB_NAME, i ? "waiting" : "digits");
 	U8(JOB_STATE, i ? SAINA_JOB_FORMING : SAINA_JOB_RUNNING);
@@ -57,7 +59,9 @@ static void job(struct nlmsghdr *nlh, int i)
 	if (!i)
 		policy(nlh, SAINA_A_JOB_POLICY_ACTIVE, "sfcd");
 	U32(JOB_OPEN_SLOTS, 29);
-	U64(JOB_POLICY_MIX, i ? 41 : 0);
+	for (int n = 0; n < SAINA_JC_N; n++)
+		count[n] = i ? 41 + n : 0;
+	mnl_attr_put(nlh, SAINA_A_JOB_COUNT, sizeof(count), count);
 	if (!i) {
 		U32(JOB_SFCD_CONVERGED, 4);
 		U64(JOB_SFCD_FLIPS, 4321);

@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "lib/tap.h"
+#include "saina/counters.h"
 #include "tool/mock_replies.h"
 #include "tool/mock_agent.h"
 
@@ -22,8 +23,10 @@ static bool is_json_only(const char *key)
 	static const char *const keys[] = { "job_id", "ifindex", "memory", "memory_used",
 					    "memory_job", "age_us",
 					    "flip_share", "loss_in", "loss_out", "policy_seq",
-					    "policy_active_seq", "policy_mix", "relayed", "k",
+					    "policy_active_seq", "relayed", "k",
 					    "flips", "observed", "monotonic_ns", "time", "generation",
+#define NAME(id, name, text) name,
+					    SAINA_JOB_COUNTER_LIST(NAME)
 					    "type", "seed" };
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -128,7 +131,8 @@ static const char *const job_pieces[] = {
 	"    6 of 8 workers take part, not 4,7 (saina worker show says since when)\n",
 	"201: waiting: forming",
 	"    policy bsp seq 9, asked for; none in force yet\n",
-	" POLICY-MIX 41\n",
+#define COUNTED(id, name, text) " " name " 4",
+	SAINA_JOB_COUNTER_LIST(COUNTED)
 	"\"active\":[0,1,2,3,5,6]",
 	"\"policy\":\"sfcd:k0=1,kmin=1,sth=0.5,cth=5,stride=32\",\"policy_seq\":9,\"policy_pending\":true,\"policy_active\":\"sfcd:k0=2,kmin=1,sth=0.25,cth=k,stride=32\",\"policy_active_seq\":6",
 	"\"policy_active\":null",

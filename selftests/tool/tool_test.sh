@@ -56,11 +56,12 @@ check_silent() { # DESCRIPTION WORD...: succeeds without output
 check_json "job show, JSON: no job is an empty list" '[]' . job show
 equal "job show, text: no job is a sentence with what to do" "no jobs (make one: saina job add NAME elements N workers N)" "$(saina job show)"
 
+job_counters=$(sed -n '/SAINA_JOB_COUNTER_LIST(X)/,/^$/s/.*X([A-Z_]*,\s*\("[a-z_]*"\).*/\1:0,/p' "$TOP/uapi/saina/counters.h")
 digits='{"id":5,"name":"digits","state":"forming","round":0,"k":0,"workers":2,"active":[],
 	"open_slots":0,"policy":"bsp","policy_seq":1,"policy_pending":true,"policy_active":null,
 	"policy_active_seq":0,"elements":10000,"elements_auto":false,"type":"int32","payload":128,"segments":79,
 	"pool":64,"ring":4,"exponent":18,"heartbeat_ms":50,"dead_ms":5000,"generation":1,
-	"token":"(hidden)","policy_mix":0,"policy_next":null,
+	"token":"(hidden)",'$job_counters'"policy_next":null,
 	"k_set":null,"controller":false,"sfcd":null}'
 check_json "job add shows the job it made" "[$digits]" '[.[]|del(.memory)]' \
 	job add digits elements 10000 workers 2 id 5 payload 128 pool 64 ring 4 policy bsp \

@@ -141,10 +141,10 @@ static void check_jobs(const struct doc_state *s)
 	const struct saina_job_attrs *job = s->jobs.v;
 
 	for (size_t i = 0; i < s->jobs.n; i++) {
-		if (job[i].policy_mix)
+		if (job[i].count[SAINA_JC_POLICY_MIX])
 			doc_report(DOC_FAIL, "policy-mix", "report this: it is a bug",
 				   "job %s: %" PRIu64 " slots saw two policies", job[i].name,
-				   (uint64_t)job[i].policy_mix);
+				   (uint64_t)job[i].count[SAINA_JC_POLICY_MIX]);
 		if (SAINA_HAS(&job[i], SAINA_A_JOB_TEXT))
 			doc_report(DOC_FAIL, "job",
 				   doc_fix("free memory (free -m), then: saina job set %s state forming; or delete the job and add a smaller one",

@@ -83,9 +83,11 @@ static void job_print(const struct saina_job_attrs *job, bool show_tokens)
 	out_uint("generation", " generation %" PRIu64, job->generation);
 	if (HAS(TOKEN))
 		out_str("token", " token %s", show_tokens ? job->token : "(hidden)");
-	/* must be 0: a slot that saw two policies is a bug, so it is shown */
-	out_uint("policy_mix", job->policy_mix ? " POLICY-MIX %" PRIu64 "\n" : "\n",
-		 job->policy_mix);
+#define COUNTER(id, name, text) \
+	out_uint(name, job->count[SAINA_JC_##id] ? " " name " %" PRIu64 : NULL, job->count[SAINA_JC_##id]);
+	SAINA_JOB_COUNTER_LIST(COUNTER)
+#undef COUNTER
+	out_text("\n");
 	/* the counters have no meaning under other policies */
 	if ((HAS(POLICY_ACTIVE) ? job->policy_active : job->policy).mode == SAINA_POLICY_SFCD)
 		print_sfcd(job);

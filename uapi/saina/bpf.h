@@ -50,7 +50,7 @@
  * Version of the maps' names, types, keys, values, sizes and meaning.  Any change takes the next
  * number.  Maps pinned under another number are neither opened nor read.
  */
-#define SAINA_LAYOUT		20
+#define SAINA_LAYOUT		21
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -250,8 +250,7 @@ enum saina_rt_mode {
  * @last_observed: SFCD: signs compared in that round
  * @last_round: SFCD: the last round decided
  * @opened_at: when round next_round - 1 opened, CLOCK_MONOTONIC ns
- * @policy_swaps: policies adopted
- * @policy_mix: slots seen with two policies; must stay 0
+ * @count: by enum saina_job_counter
  * @asked: seq of the policy to come that @happened is for
  * @happened: bits 1 << enum saina_event_type, since then
  * @resumed: SFCD with DOWN: net rounds that were not converged
@@ -279,8 +278,7 @@ struct saina_job_rt {
 	__u64	last_flips;
 	__u64	last_observed;
 	__u64	opened_at;
-	__u64	policy_swaps;
-	__u64	policy_mix;
+	__u64	count[SAINA_JC_ROOM];
 	__u32	asked;
 	__u32	happened;
 	__u32	resumed;

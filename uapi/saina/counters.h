@@ -82,4 +82,21 @@ struct saina_counters {
 	__u64	c[SAINA_C_N];
 };
 
+/*
+ * Counters of a job, in its saina_rt; all begin again when it forms again.  X(identifier, name, text).
+ * `saina job show`, its JSON and the metrics saina_job_<name>_total are made of this list.
+ */
+#define SAINA_JOB_COUNTER_LIST(X) \
+	X(POLICY_SWAPS,	"policy_swaps",	"policies adopted; begins again when the job forms again") \
+	X(POLICY_MIX,	"policy_mix",	"sums completed under two policies: must be 0")
+
+enum saina_job_counter {
+#define SAINA_JOB_COUNTER_ENUM(id, name, text) SAINA_JC_##id,
+	SAINA_JOB_COUNTER_LIST(SAINA_JOB_COUNTER_ENUM)
+#undef SAINA_JOB_COUNTER_ENUM
+	SAINA_JC_N
+};
+
+#define SAINA_JC_ROOM	8	/* places in saina_rt: more counters need another SAINA_LAYOUT */
+
 #endif /* _UAPI_SAINA_COUNTERS_H */

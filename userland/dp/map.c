@@ -16,11 +16,12 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* A change of one of these requires the next SAINA_LAYOUT in uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: increase SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 20, "the sizes below are those of layout 20");
+SAINA_ASSERT(SAINA_LAYOUT == 21, "the sizes below are those of layout 21");
 SAINA_ASSERT(DP_MAPS == 44, "there are other maps: increase SAINA_LAYOUT");
+SAINA_ASSERT(SAINA_JC_N <= SAINA_JC_ROOM, "no room for another counter of jobs");
 LAYOUT_SIZE(saina_global, 12);
 LAYOUT_SIZE(saina_job_conf, 2304);
-LAYOUT_SIZE(saina_job_rt, 472);
+LAYOUT_SIZE(saina_job_rt, 520);
 LAYOUT_SIZE(saina_slot_meta, 64);
 LAYOUT_SIZE(saina_counted, 256);
 LAYOUT_SIZE(saina_input_head, 64);

@@ -37,7 +37,8 @@ static void put_job_rt(struct agent *a, const struct saina_job *job, struct sain
 	SAINA_PUT(o, SAINA_A_JOB_SFCD_CONVERGED, sfcd_converged, rt.converged);
 	SAINA_PUT(o, SAINA_A_JOB_SFCD_FLIPS, sfcd_flips, rt.last_flips);
 	SAINA_PUT(o, SAINA_A_JOB_SFCD_OBSERVED, sfcd_observed, rt.last_observed);
-	SAINA_PUT(o, SAINA_A_JOB_POLICY_MIX, policy_mix, rt.policy_mix);
+	memcpy(o->count, rt.count, sizeof(o->count));
+	SAINA_SET(o, SAINA_A_JOB_COUNT);
 	SAINA_PUT(o, SAINA_A_JOB_OPEN_SLOTS, open_slots, rt.open_slots);
 }
 

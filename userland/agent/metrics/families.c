@@ -196,8 +196,7 @@ VALUE(job_age, JOB->seen, JOB->age)
 VALUE(job_flips, JOB->seen && JOB->rt.last_observed,
       (double)JOB->rt.last_flips / JOB->rt.last_observed)
 VALUE(job_converged, JOB->seen && JOB->rt.last_observed, JOB->rt.converged)
-VALUE(job_swaps, JOB->seen, JOB->rt.policy_swaps)
-VALUE(job_mix, JOB->seen, JOB->rt.policy_mix)
+VALUE(job_counter, JOB->seen, JOB->rt.count[arg])
 
 /* Workers */
 
@@ -319,8 +318,8 @@ static const struct family families[] = {
 	{ "saina_job_round_age_seconds", GAUGE, "time since the newest round opened; 0 if no sum of it waits", OF_JOB, job_age, 0 },
 	{ "saina_job_sign_flips_ratio", GAUGE, "SFCD: fraction of signs that flipped in the last round decided", OF_JOB, job_flips, 0 },
 	{ "saina_job_converged_rounds", GAUGE, "SFCD: net converged rounds", OF_JOB, job_converged, 0 },
-	{ "saina_job_policy_swaps_total", COUNTER, "policies adopted; begins again when the job forms again", OF_JOB, job_swaps, 0 },
-	{ "saina_job_policy_mix_total", COUNTER, "sums completed under two policies: must be 0", OF_JOB, job_mix, 0 },
+#define JOB_COUNTER(id, name, text) { "saina_job_" name "_total", COUNTER, text, OF_JOB, job_counter, SAINA_JC_##id },
+	SAINA_JOB_COUNTER_LIST(JOB_COUNTER)
 
 	{ "saina_worker_info", GAUGE, "name of the worker", OF_WORKER, worker_info, 0 },
 	{ "saina_worker_state", GAUGE, "1 for the state the worker is in", OF_WORKER, worker_state, 0 },
