@@ -157,8 +157,17 @@ static bool parse_units(const char *word, uint64_t base, uint64_t min, uint64_t 
 	return *value >= min && *value <= max;
 }
 
-static int refuse_value(const struct args *a, const struct key *k, const char *word, const char *allowed)
+static int refuse_value(const struct args *a, const struct key *k, const char *word, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static int refuse_value(const struct args *a, const struct key *k, const char *word, const char *fmt, ...)
 {
+	char allowed[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(allowed, sizeof(allowed), fmt, ap);
+	va_end(ap);
 	return args_error(a, "\"%s\" for \"%s\" is not allowed: must be %s", word, k->name, allowed);
 }
 
@@ -175,100 +184,137 @@ static const char *read_first_line(const char *path, char *line, size_t size)
 	return line;
 }
 
-static int parse_value(const struct args *a, const struct key *k, const char *word, void *obj)
+static bool is_zero(const struct key *k, const char *word)
+{
+	return k->zero && !strcmp(word, k->zero);
+}
+
+static int store_unsigned(const struct args *a, const struct key *k, const char *word, void *obj)
+{
+	uint64_t v = 0;
+
+	if (!is_zero(k, word) && !args_number(word, k->min, k->max, &v))
+		return refuse_value(a, k, word, "a number from %" PRId64 " to %" PRIu64 "%s%s", k->min, k->max,
+				    k->zero ? ", or " : "", k->zero ? k->zero : "");
+	store_number(k, obj, v);
+	return 0;
+}
+
+static int store_signed(const struct args *a, const struct key *k, const char *word, void *obj)
+{
+	bool minus = *word == '-';
+	uint64_t v;
+
+	if (!args_number(word + minus, 0, minus ? (uint64_t)-k->min : k->max, &v))
+		return refuse_value(a, k, word, "a number from %" PRId64 " to %" PRIu64, k->min, k->max);
+	store_number(k, obj, minus ? -v : v);
+	return 0;
+}
+
+static int store_string(const struct args *a, const struct key *k, const char *word, void *obj)
+{
+	size_t n = strlen(word);
+
+	if (n < (uint64_t)k->min || n > k->max)
+		return refuse_value(a, k, word, "%" PRId64 " to %" PRIu64 " characters", k->min, k->max);
+	memcpy((char *)obj + k->offset, word, n + 1);
+	return 0;
+}
+
+static int store_first_line(const struct args *a, const struct key *k, const char *word, void *obj)
+{
+	char line[256];
+
+	if (!read_first_line(word, line, sizeof(line)))
+		return args_error(a, "cannot read \"%s\" for \"%s\": %s", word, k->name, strerror(errno));
+	return store_string(a, k, line, obj);
+}
+
+static int store_word(const struct args *a, const struct key *k, const char *word, void *obj)
+{
+	char allowed[256];
+	size_t n = 0;
+
+	for (int i = 0; k->words[i]; i++) {
+		if (!strcmp(word, k->words[i])) {
+			store_number(k, obj, i + k->min);
+			return 0;
+		}
+		n += snprintf(allowed + n, sizeof(allowed) - n, "%s%s", n ? ", " : "one of ", k->words[i]);
+	}
+	return refuse_value(a, k, word, "%s", allowed);
+}
+
+static int store_bytes(const struct args *a, const struct key *k, const char *word, void *obj)
+{
+	uint64_t v;
+
+	if (!parse_units(word, 1024, k->min, k->max, &v))
+		return refuse_value(a, k, word, "a number of bytes, such as 1048576, 64M or 2G");
+	store_number(k, obj, v);
+	return 0;
+}
+
+static int store_count(const struct args *a, const struct key *k, const char *word, void *obj)
+{
+	uint64_t v = 0;
+
+	if (!is_zero(k, word) && !parse_units(word, 1000, k->min, k->max, &v))
+		return refuse_value(a, k, word, "a number, such as 346378, 25M or 1G%s%s", k->zero ? ", or " : "",
+				    k->zero ? k->zero : "");
+	store_number(k, obj, v);
+	return 0;
+}
+
+static int store_share(const struct args *a, const struct key *k, const char *word, void *obj)
+{
+	double f;
+
+	if (!parse_fraction(word, "%", 1.0, &f))
+		return refuse_value(a, k, word, "a share from 0 to 1, such as 0.2 or 20%%");
+	f = rint(f * 4294967296.0);
+	store_number(k, obj, f > 4294967295.0 ? UINT32_MAX : (uint64_t)f);
+	return 0;
+}
+
+static int store_ms(const struct args *a, const struct key *k, const char *word, void *obj)
+{
+	double f;
+
+	if (!parse_fraction(word, "ms", (double)k->max, &f))
+		return refuse_value(a, k, word, "0 to %" PRIu64 " milliseconds, such as 0.5 or 20", k->max);
+	store_number(k, obj, (uint64_t)rint(f * 1000));
+	return 0;
+}
+
+static int store_policy(const struct args *a, const struct key *k, const char *word, void *obj)
 {
 	struct saina_policy policy;
 	struct saina_core_err err;
-	char allowed[256], line[256];
-	const char *path;
-	size_t n = 0;
-	uint64_t v;
-	double f;
 
-	switch (k->kind) {
-	case KEY_S32: {
-		bool minus = *word == '-';
+	if (saina_policy_parse(word, 0, &policy, &err))
+		return args_error(a, "%s", err.text);
+	saina_policy_to_attrs(&policy, (void *)((char *)obj + k->offset));
+	return 0;
+}
 
-		if (!args_number(word + minus, 0, minus ? (uint64_t)-k->min : k->max, &v)) {
-			snprintf(allowed, sizeof(allowed), "a number from %" PRId64 " to %" PRIu64,
-				 k->min, k->max);
-			return refuse_value(a, k, word, allowed);
-		}
-		store_number(k, obj, minus ? -v : v);
-		return 0;
-	}
-	case KEY_FILE:
-		path = word;
-		word = read_first_line(path, line, sizeof(line));
-		if (!word)
-			return args_error(a, "cannot read \"%s\" for \"%s\": %s", path, k->name,
-					  strerror(errno));
-		/* fall through */
-	case KEY_STRING:
-		n = strlen(word);
-		if (n < (uint64_t)k->min || n > k->max) {
-			snprintf(allowed, sizeof(allowed), "%" PRId64 " to %" PRIu64 " characters",
-				 k->min, k->max);
-			return refuse_value(a, k, word, allowed);
-		}
-		memcpy((char *)obj + k->offset, word, n + 1);
-		return 0;
-	case KEY_WORD:
-		for (int i = 0; k->words[i]; i++) {
-			if (k->words[i][0] && !strcmp(word, k->words[i])) {
-				store_number(k, obj, i + k->min);
-				return 0;
-			}
-			if (k->words[i][0])
-				n += snprintf(allowed + n, sizeof(allowed) - n, "%s%s",
-					      n ? ", " : "one of ", k->words[i]);
-		}
-		return refuse_value(a, k, word, allowed);
-	case KEY_BYTES:
-		if (!parse_units(word, 1024, k->min, k->max, &v))
-			return refuse_value(a, k, word, "a number of bytes, such as 1048576, 64M or 2G");
-		store_number(k, obj, v);
-		return 0;
-	case KEY_COUNT:
-		v = 0;
-		if (!(k->zero && !strcmp(word, k->zero)) &&
-		    !parse_units(word, 1000, k->min, k->max, &v)) {
-			snprintf(allowed, sizeof(allowed), "a number, such as 346378, 25M or 1G%s%s",
-				 k->zero ? ", or " : "", k->zero ? k->zero : "");
-			return refuse_value(a, k, word, allowed);
-		}
-		store_number(k, obj, v);
-		return 0;
-	case KEY_POLICY:
-		if (saina_policy_parse(word, 0, &policy, &err))
-			return args_error(a, "%s", err.text);
-		saina_policy_to_attrs(&policy, (void *)((char *)obj + k->offset));
-		return 0;
-	case KEY_SHARE:
-		if (!parse_fraction(word, "%", 1.0, &f))
-			return refuse_value(a, k, word, "a share from 0 to 1, such as 0.2 or 20%");
-		f = rint(f * 4294967296.0);
-		store_number(k, obj, f > 4294967295.0 ? UINT32_MAX : (uint64_t)f);
-		return 0;
-	case KEY_MS:
-		if (!parse_fraction(word, "ms", (double)k->max, &f)) {
-			snprintf(allowed, sizeof(allowed), "0 to %" PRIu64 " milliseconds, such as 0.5 or 20",
-				 k->max);
-			return refuse_value(a, k, word, allowed);
-		}
-		store_number(k, obj, (uint64_t)rint(f * 1000));
-		return 0;
-	default:
-		if (k->zero && !strcmp(word, k->zero)) {
-			v = 0;
-		} else if (!args_number(word, k->min, k->max, &v)) {
-			snprintf(allowed, sizeof(allowed), "a number from %" PRId64 " to %" PRIu64 "%s%s",
-				 k->min, k->max, k->zero ? ", or " : "", k->zero ? k->zero : "");
-			return refuse_value(a, k, word, allowed);
-		}
-		store_number(k, obj, v);
-		return 0;
-	}
+static int store_flag(const struct args *a, const struct key *k, const char *word, void *obj)
+{
+	store_number(k, obj, k->max);
+	return 0;
+}
+
+int args_value(const struct args *a, const struct key *k, const char *word, void *obj, uint64_t *has)
+{
+	static int (*const store[])(const struct args *a, const struct key *k, const char *word, void *obj) = {
+		[KEY_NUMBER] = store_unsigned, [KEY_S32] = store_signed, [KEY_STRING] = store_string,
+		[KEY_WORD] = store_word, [KEY_BYTES] = store_bytes, [KEY_COUNT] = store_count,
+		[KEY_FILE] = store_first_line, [KEY_SHARE] = store_share, [KEY_MS] = store_ms,
+		[KEY_FLAG] = store_flag, [KEY_POLICY] = store_policy,
+	};
+
+	*has |= 1ull << k->attr;
+	return store[k->kind](a, k, word, obj);
 }
 
 static void list_keys(char *text, size_t size, const struct key *keys, size_t n, const char *prefix)
@@ -328,17 +374,12 @@ int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint6
 		if (given & (1ull << (k - keys)))
 			return args_error(a, "\"%s\" is given twice", k->name);
 		given |= 1ull << (k - keys);
-		if (k->kind == KEY_FLAG) {
-			store_number(k, obj, k->max);
-		} else {
-			value = args_next(a);
-			if (!value)
-				return args_error(a, "\"%s\" needs a value", k->name);
-			ret = parse_value(a, k, value, obj);
-			if (ret)
-				return ret;
-		}
-		*has |= 1ull << k->attr;
+		value = k->kind == KEY_FLAG ? "" : args_next(a);
+		if (!value)
+			return args_error(a, "\"%s\" needs a value", k->name);
+		ret = args_value(a, k, value, obj, has);
+		if (ret)
+			return ret;
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (keys[i].required && !(given & (1ull << i)))

@@ -39,7 +39,7 @@ bool args_matches(const char *word, const char *full);	/* @word is @full or an a
 int args_table(const char *word, const void *names, size_t n, size_t stride);
 
 enum key_kind {
-	KEY_U8, KEY_U16, KEY_U32, KEY_U64,	/* a number of that width, min..max */
+	KEY_NUMBER,	/* without a sign, of the width of its member, min..max */
 	KEY_S32,	/* a number from min to max, with a sign if it is negative */
 	KEY_STRING,	/* min..max bytes */
 	KEY_WORD,	/* one of words[], as its index + min */
@@ -59,12 +59,15 @@ struct key {
 	uint16_t	offset, size;
 	int64_t		min;
 	uint64_t	max;
-	const char *const *words;	/* KEY_WORD, NULL terminated; "" entries are not allowed */
+	const char *const *words;	/* KEY_WORD, NULL terminated */
 	bool		required;
 	const char	*zero;		/* numbers: the word for 0 */
 };
 
 #define KEY(str, f) offsetof(struct str, f), sizeof(((struct str *)0)->f)
+
+/* Stores what @word says as @k's value in @obj, and adds the key's bit to @has; 0 or EXIT_USAGE. */
+int args_value(const struct args *a, const struct key *k, const char *word, void *obj, uint64_t *has);
 
 /**
  * args_keys() - parse the remaining "key value" pairs

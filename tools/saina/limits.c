@@ -44,7 +44,7 @@ static int limits_show(const struct tool *t, struct args *a)
 static int limits_set(const struct tool *t, struct args *a)
 {
 	static const struct key keys[] = {
-		{ "jobs", KEY_U32, SAINA_A_LIMITS_JOBS, KEY(saina_limits_attrs, jobs),
+		{ "jobs", KEY_NUMBER, SAINA_A_LIMITS_JOBS, KEY(saina_limits_attrs, jobs),
 		  .max = UINT32_MAX },
 		{ "memory-job", KEY_BYTES, SAINA_A_LIMITS_MEMORY_JOB,
 		  KEY(saina_limits_attrs, memory_job), .max = UINT64_MAX },

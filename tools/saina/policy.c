@@ -82,14 +82,12 @@ static int send_job_set(const struct tool *t, const struct saina_job_attrs *req)
 
 static int policy_set(const struct tool *t, struct args *a)
 {
-	static const struct key keys[] = {
-		{ "policy", KEY_POLICY, SAINA_A_JOB_POLICY, KEY(saina_job_attrs, policy), .max = 0 },
-		{ "from", KEY_U32, SAINA_A_JOB_POLICY_FROM, KEY(saina_job_attrs, policy_from),
-		  .max = SAINA_ROUND_MAX },
-	};
+	static const struct key policy = { "policy", KEY_POLICY, SAINA_A_JOB_POLICY,
+					   KEY(saina_job_attrs, policy), .max = 0 };
+	static const struct key from = { "from", KEY_NUMBER, SAINA_A_JOB_POLICY_FROM,
+					 KEY(saina_job_attrs, policy_from), .max = SAINA_ROUND_MAX };
 	struct saina_job_attrs req = { 0 };
-	char *policy[2] = { "policy", NULL }, *from[2] = { "from", NULL };
-	struct args one;
+	uint64_t *has = (uint64_t *)&req.has;
 	const char *word;
 	int ret;
 
@@ -99,9 +97,7 @@ static int policy_set(const struct tool *t, struct args *a)
 	word = args_next(a);
 	if (!word)
 		return args_error(a, "the policy is missing: give one, such as bsp, fastest:k=6, fastest:k=6,lead=none, timeout:10ms,kmin=4");
-	policy[1] = (char *)word;
-	one = (struct args){ 2, policy, a->cmd };
-	ret = args_keys(&one, keys, 1, &req, (uint64_t *)&req.has);
+	ret = args_value(a, &policy, word, &req, has);
 	while (!ret && (word = args_next(a))) {
 		const char *value = args_next(a);
 
@@ -111,9 +107,7 @@ static int policy_set(const struct tool *t, struct args *a)
 			/* "from round 500" is accepted, too */
 			if (!strcmp(value, "round") && args_peek(a))
 				value = args_next(a);
-			from[1] = (char *)value;
-			one = (struct args){ 2, from, a->cmd };
-			ret = args_keys(&one, keys + 1, 1, &req, (uint64_t *)&req.has);
+			ret = args_value(a, &from, value, &req, has);
 		} else if (args_matches(word, "on")) {
 			ret = parse_on(a, value, &req.policy_on);
 			SAINA_SET(&req, SAINA_A_JOB_POLICY_ON);

@@ -92,7 +92,7 @@ static int port_set(const struct tool *t, struct args *a)
 		  .max = 1 },
 		{ "loss-out", KEY_SHARE, SAINA_A_PORT_LOSS_OUT, KEY(saina_port_attrs, loss_out),
 		  .max = 1 },
-		{ "seed", KEY_U64, SAINA_A_PORT_SEED, KEY(saina_port_attrs, seed),
+		{ "seed", KEY_NUMBER, SAINA_A_PORT_SEED, KEY(saina_port_attrs, seed),
 		  .max = UINT64_MAX },
 	};
 	struct saina_port_attrs req = { 0 };
