@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The job core by its public interface: jobs restored from a saved state. */
-#include "agent/backend/adopt.h"
+#include "core/adopt.h"
 #include "jobcore_owner.h"
 
 static void restore(void **state)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/backend/adopt.h"
+#include "core/adopt.h"
 #include "agent/backend/backend.h"
 #include "agent/backend/kernel_client.h"
 #include "core/err.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/backend/adopt.h"
+#include "core/adopt.h"
 #include "agent/backend/kernel_client.h"
 #include "agent/log.h"
 #include "ctl/obj.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <sys/stat.h>
 
-#include "agent/backend/adopt.h"
+#include "core/adopt.h"
 #include "agent/control/control.h"
 #include "agent/control/state.h"
 #include "core/show.h"

@@ -5,7 +5,7 @@
 #include <libmnl/libmnl.h>
 #include <linux/genetlink.h>
 
-#include "agent/backend/adopt.h"
+#include "core/adopt.h"
 #include "agent/control/decode.h"
 #include "agent/control/state.h"
 #include "core/show.h"

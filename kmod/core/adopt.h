@@ -3,8 +3,8 @@
  * Jobs of another core: read from messages, restored from an earlier core, or mirrored from a
  * running one.
  */
-#ifndef SAINA_AGENT_ADOPT_H
-#define SAINA_AGENT_ADOPT_H
+#ifndef _SAINA_CORE_ADOPT_H
+#define _SAINA_CORE_ADOPT_H
 
 #include "core/core.h"
 
@@ -19,4 +19,4 @@ int saina_job_leave_out(struct saina_job *old, unsigned int attr);
 int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
 			 const struct saina_job **job, struct saina_core_err *err);
 
-#endif /* SAINA_AGENT_ADOPT_H */
+#endif /* _SAINA_CORE_ADOPT_H */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Jobs of another core: restored from an earlier one, or mirrored from a running one (adopt).
+ * The agent does both; saina.ko is built without.
  */
 #include "core/os.h"
 #include "core/internal.h"
-#include "agent/backend/adopt.h"
+#include "core/adopt.h"
 
 /**
  * saina_job_read() - convert the attributes of a reply to a job
