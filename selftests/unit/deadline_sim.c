@@ -160,8 +160,10 @@ struct sim_earned sim_play(struct sim *s, enum sim_rule rule, unsigned int k, do
 			gain += arrivals_gain(sim_round(s, set.timeout_us, set.k_min, &seen), noise);
 		if (rule == SIM_DBW) {
 			struct dbw w = { .k = set.k_min, .noise = noise, .arrivals = seen };
+			struct dbw_trials never = { .next = 1e9 };
+			bool trial;
 
-			set.k_min = dbw_choose(&w);
+			set.k_min = dbw_next(&w, &never, 0, &trial);
 		} else if (rule == SIM_DEADLINE) {
 			deadline_observe(&d, &seen);
 			set = deadline_choose(&d).set;

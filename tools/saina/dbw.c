@@ -77,7 +77,7 @@ double dbw_round_us(const struct dbw *d, unsigned int k)
 	return predict_round_us(d, late, k);
 }
 
-unsigned int dbw_choose(const struct dbw *d)
+static unsigned int choose(const struct dbw *d)
 {
 	double late[SAINA_WORKERS_MAX + 1], speed[SAINA_WORKERS_MAX + 1] = { 0 }, most;
 	unsigned int best = d->k;
@@ -108,7 +108,7 @@ static bool skips_rounds(const struct arrivals *a)
 
 unsigned int dbw_next(const struct dbw *d, struct dbw_trials *t, double now, bool *trial)
 {
-	unsigned int best = dbw_choose(d);
+	unsigned int best = choose(d);
 
 	if (t->since > 0)
 		t->next = now + TRIAL_INTERVAL * (now - t->since);

@@ -28,9 +28,6 @@ struct dbw {
 /* Mean time of a round that waits for @k workers, microseconds, if they are late independently. */
 double dbw_round_us(const struct dbw *d, unsigned int k);
 
-/* Chooses the fastest k, 1..workers; keeps @d->k unless another one is at least 5 % faster. */
-unsigned int dbw_choose(const struct dbw *d);
-
 /**
  * struct dbw_trials - trials of k + 1
  * @since: start of the running trial, seconds; 0: none
@@ -43,7 +40,10 @@ struct dbw_trials {
 	double since, next;
 };
 
-/* Chooses the next k. @now: time of the measurement @d, seconds; *@trial: is the choice a trial? */
+/*
+ * Chooses the fastest k, 1..workers; keeps @d->k unless another one is at least 5 % faster.
+ * @now: time of the measurement @d, seconds; *@trial: is the choice a trial?
+ */
 unsigned int dbw_next(const struct dbw *d, struct dbw_trials *t, double now, bool *trial);
 
 #endif /* SAINA_DBW_H */

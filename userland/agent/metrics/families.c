@@ -34,15 +34,6 @@ struct family {
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-static const struct {
-	const char *name;
-	bool drop;
-} counters[] = {
-#define COUNTER(id, name, drop, text) { name, drop },
-	SAINA_COUNTER_LIST(COUNTER)
-#undef COUNTER
-};
-
 /* Escapes a label's value.  Names are printable ASCII, but may contain quotes. */
 static const char *escaped(const char *text, char *to, size_t size)
 {
@@ -80,9 +71,9 @@ static enum verdict drops_value(struct sample *o, unsigned int part, bool counte
 {
 	if (!counted || part >= SAINA_C_N)
 		return LAST;
-	if (!counters[part].drop || !c->c[part])
+	if (!saina_counter_info[part].drop || !c->c[part])
 		return SKIP;
-	snprintf(o->labels, sizeof(o->labels), "reason=\"%s\"", counters[part].name);
+	snprintf(o->labels, sizeof(o->labels), "reason=\"%s\"", saina_counter_info[part].name);
 	o->value = c->c[part];
 	return EMIT;
 }
