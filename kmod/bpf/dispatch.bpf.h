@@ -129,6 +129,83 @@ static __noinline int dispatch_step(HOOK_CTX *ctx, struct saina_ctx *c,
 	return verdict;
 }
 
+/*
+ * All checks of a message; counts one that is dropped.  Return: the state of its job; NULL: dropped.
+ */
+static __always_inline const struct saina_job_rt *dispatch_check(HOOK_CTX *ctx, const struct frame *f,
+								 const void *h, __u32 len,
+								 struct message *m)
+{
+	__u32 reason = check_message(ctx, h, m), job = m->in.job;
+	const struct saina_job_rt *rt;
+
+	if (reason != COUNT_NONE)
+		goto drop_global;
+	reason = SAINA_C_INTERNAL;
+	m->wc = worker_counters(job, m->in.worker);
+	if (!m->wc)
+		goto drop_global;
+	reason = check_sender(f, h, len, m);
+	if (reason != COUNT_NONE)
+		goto drop;
+	rt = bpf_map_lookup_elem(&saina_rt, &job);
+	if (rt && rt->generation == m->conf->generation)
+		return rt;
+	reason = SAINA_C_INTERNAL;
+drop:
+	count_worker(m->wc, reason);
+	return NULL;
+
+drop_global:
+	count_global(reason);
+	return NULL;
+}
+
+/* The context of a message that needs a slot or the clock, and its job's snapshot in *@plain. */
+static __always_inline struct saina_ctx *dispatch_context(struct message *m,
+							  const struct saina_job_conf **plain)
+{
+	struct ctx_scratch *scratch = ctx_scratch();
+
+	*plain = config_plain(m->conf);
+	if (!scratch || !*plain)
+		return NULL;
+	m->c = &scratch->ctx;
+	ctx_init(m->c, &m->in);
+	return m->c;
+}
+
+/* The word that the payload of an ASK or a DOORBELL begins with. */
+static __always_inline bool dispatch_word(HOOK_CTX *ctx, void *p, const void *end, bool bounded,
+					  __u64 *word)
+{
+	if (bounded && p + sizeof(*word) > end)
+		return !hook_load(ctx, SAINA_DATA_OFF, word, sizeof(*word));
+	*word = RD(__u64, p);
+	return true;
+}
+
+/* Events, lateness and counters of a message of rounds. */
+static __always_inline int dispatch_account(HOOK_CTX *ctx, struct saina_ctx *c,
+					    const struct saina_job_rt *rt, const struct message *m,
+					    int verdict)
+{
+	c->out.verdict = verdict;
+	if (c->out.opened_at) {
+		lateness_record(&c->in, c->out.opened_at);
+		round_gradient(c);
+	}
+	if (c->out.verdict == VERDICT_RESULT)
+		c->out.next_k = rt->k_next;
+	else if (c->out.verdict == VERDICT_STALE)
+		event_send(SAINA_EV_STALE, EV_OF(c->in.job, c->in.worker, rt->k), c->in.round,
+			   c->in.segment, 0);
+	event_flush(ctx);
+	if (m->type != SAINA_MSG_DOORBELL)
+		count_verdict(c, m->wc);
+	return c->out.verdict;
+}
+
 /**
  * dispatch_data() - check a data message and do what it asks for; its reply is not sent
  * @ctx: the hook's
@@ -146,46 +223,27 @@ static __always_inline int dispatch_data(HOOK_CTX *ctx, const struct frame *f, c
 					 __u32 len, void *p, const void *end, bool bounded,
 					 struct message *m)
 {
+	const struct saina_job_rt *rt = dispatch_check(ctx, f, h, len, m);
 	const struct saina_job_conf *plain;
-	const struct saina_job_rt *rt;
-	struct ctx_scratch *scratch;
 	struct saina_ctx *c;
-	__u32 job, reason;
 	int verdict, added;
+	__u64 word;
 
-	reason = check_message(ctx, h, m);
-	if (reason != COUNT_NONE)
-		goto drop_global;
-	job = m->in.job;
-	reason = SAINA_C_INTERNAL;
-	m->wc = worker_counters(job, m->in.worker);
-	if (!m->wc)
-		goto drop_global;
-	reason = check_sender(f, h, len, m);
-	if (reason != COUNT_NONE)
-		goto drop;
-	rt = bpf_map_lookup_elem(&saina_rt, &job);
-	reason = SAINA_C_INTERNAL;
-	if (!rt || rt->generation != m->conf->generation)
-		goto drop;
+	if (!rt)
+		return VERDICT_DROP;
 	added = run_add(m, p, end, bounded);
 	if (added != SLOT_NOT_ADDED) {
 		m->wc->c[SAINA_C_ADDED]++;
-		count_coarsened(job, added - SLOT_ADDED);
+		count_coarsened(m->in.job, added - SLOT_ADDED);
 		return VERDICT_CONSUMED;
 	}
 	if (m->type == SAINA_MSG_PROBE) {
 		m->wc->c[SAINA_C_PROBED]++;
 		return VERDICT_PROBE_REPLY;
 	}
-
-	scratch = ctx_scratch();
-	plain = config_plain(m->conf);
-	if (!scratch || !plain)
+	c = dispatch_context(m, &plain);
+	if (!c)
 		goto drop;
-	c = &scratch->ctx;
-	m->c = c;
-	ctx_init(c, &m->in);
 	if (ps_is_type(m->type)) {
 		c->ps.session = H(__u64, h, session);
 		c->ps.is_clock = m->type == SAINA_MSG_CLOCK;
@@ -195,45 +253,22 @@ static __always_inline int dispatch_data(HOOK_CTX *ctx, const struct frame *f, c
 		m->wc->c[SAINA_C_MODE]++;
 		return ctx_nak_mode(c, rt->base);
 	}
-	if (m->type == SAINA_MSG_ASK || m->type == SAINA_MSG_DOORBELL) {
-		__u64 first;
-
-		if (!bounded || p + sizeof(first) <= end)
-			first = RD(__u64, p);
-		else if (hook_load(ctx, SAINA_DATA_OFF, &first, sizeof(first)))
-			goto drop;
-		if (m->type == SAINA_MSG_DOORBELL) {
-			c->doorbell.posted = first;
-			verdict = shm_doorbell(c, plain, m->wc);
-			c->out.next_k = rt->k_next;
-		} else {
-			c->ask.time = first;
-			verdict = dispatch_ask(c, plain, rt);
-		}
-	} else {
+	if (m->type != SAINA_MSG_ASK && m->type != SAINA_MSG_DOORBELL) {
 		verdict = run_payload(ctx, c, plain, p, false);
-	}
-	c->out.verdict = verdict;
-	if (c->out.opened_at) {
-		lateness_record(&c->in, c->out.opened_at);
-		round_gradient(c);
-	}
-	if (c->out.verdict == VERDICT_RESULT)
+	} else if (!dispatch_word(ctx, p, end, bounded, &word)) {
+		goto drop;
+	} else if (m->type == SAINA_MSG_DOORBELL) {
+		c->doorbell.posted = word;
+		verdict = shm_doorbell(c, plain, m->wc);
 		c->out.next_k = rt->k_next;
-	else if (c->out.verdict == VERDICT_STALE)
-		event_send(SAINA_EV_STALE, EV_OF(job, c->in.worker, rt->k), c->in.round,
-			   c->in.segment, 0);
-	event_flush(ctx);
-	if (m->type != SAINA_MSG_DOORBELL)
-		count_verdict(c, m->wc);
-	return c->out.verdict;
+	} else {
+		c->ask.time = word;
+		verdict = dispatch_ask(c, plain, rt);
+	}
+	return dispatch_account(ctx, c, rt, m, verdict);
 
 drop:
-	count_worker(m->wc, reason);
-	return VERDICT_DROP;
-
-drop_global:
-	count_global(reason);
+	count_worker(m->wc, SAINA_C_INTERNAL);
 	return VERDICT_DROP;
 }
 
