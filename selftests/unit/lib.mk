@@ -6,7 +6,7 @@ LIB_AGG := $(addprefix selftests/unit/,lib_agg.c lib_switch.c lib_member.c)
 LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test lib_env_test lib_behind_test lib_thread_test lib_layout_test lib_step_test
 
 $(addprefix $(B)/selftests/,$(LIB_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
-		$(call objs,$(LIB_AGG) $(addprefix userland/allreduce/,contents.c verify.c verify_float.c verify_numbers.c)) $(ORACLE_OBJS) $(B)/libsaina.a
+		$(call objs,$(LIB_AGG) $(addprefix userland/allreduce/,contents.c verify.c verify_float.c verify_numbers.c verify_restart.c)) $(ORACLE_OBJS) $(B)/libsaina.a
 	$(call link,$^ -lcmocka -pthread -lm)
 $(call objs,$(LIB_TESTS:%=selftests/unit/%.c) $(LIB_AGG)): \
 	SAINA_CFLAGS += -Iuserland/allreduce -Iselftests -pthread
@@ -19,7 +19,7 @@ LIB_CLOCK_TESTS := cwnd_test resend_test session_test lib_doorbell_test verify_t
 $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o $(B)/libsaina.a
 	$(call link,$^ -lcmocka -pthread -lm)
 
-$(B)/selftests/verify_test: $(call objs,$(addprefix userland/allreduce/,contents.c verify.c verify_float.c verify_numbers.c))
+$(B)/selftests/verify_test: $(call objs,$(addprefix userland/allreduce/,contents.c verify.c verify_float.c verify_numbers.c verify_restart.c))
 $(B)/obj/selftests/unit/verify_test.o: SAINA_CFLAGS += -Iuserland/allreduce
 
 check-programs: $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS))

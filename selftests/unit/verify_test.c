@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What saina-allreduce takes for a right sum (userland/allreduce/verify.h), of int32. */
+/* What saina-allreduce takes for a right sum (userland/allreduce/verify.h). */
 #include <stdio.h>
 #include <string.h>
 #include "verify.h"
@@ -180,6 +180,109 @@ static void test_sentence(void **state)
 	assert_non_null(strstr(v.what, want));
 }
 
+/* --- float32: in jobs of int32, of int16 and of floats ------------------------------------------ */
+
+static const struct wire {
+	enum saina_type type;
+	enum contents contents;
+} wires[] = {
+	{ SAINA_INT32, CONTENTS_WHOLE }, { SAINA_INT32, CONTENTS_JUMP }, { SAINA_INT32, CONTENTS_LARGE },
+	{ SAINA_INT16, CONTENTS_JUMP }, { SAINA_FLOAT32, CONTENTS_RANDOM }, { SAINA_FLOAT32, CONTENTS_WILD },
+};
+
+static double total[N];
+
+static void begin_float(void **state, const struct wire *as, bool restarts)
+{
+	end(state);
+	memset(total, 0, sizeof(total));
+	v = (struct verify){
+		.type = SAINA_FLOAT32, .wire = as->type, .contents = as->contents, .seed = 7, .workers = 3, .me = 0,
+		.segments = 1, .payload = N, .restarts = restarts,
+	};
+	assert_int_equal(verify_init(&v, 0), 0);
+}
+
+/* Worker @w contributes what it has produced in the rounds @from to @to, of which nothing was counted. */
+static void contribute_float(unsigned int w, uint32_t from, uint32_t to)
+{
+	for (unsigned int i = 0; i < N; i++) {
+		float sent = 0;
+
+		for (uint32_t r = from; r <= to; r++) {
+			struct verify as = v;
+			float fresh[N];
+
+			as.me = w;
+			verify_fill(&as, r, 0, fresh, N);
+			sent += fresh[i];
+		}
+		total[i] += sent;
+	}
+}
+
+/* @lie: how wrong the first element is; what is on record has up to 2^31 */
+static void result_float(uint32_t round, uint64_t mask, float lie)
+{
+	struct saina_segment g = {
+		.round = round, .mask = mask, .contributors = __builtin_popcountll(mask), .exponent = 149,
+	};
+	float out[N];
+
+	for (unsigned int i = 0; i < N; i++)
+		out[i] = (float)(total[i] / g.contributors);
+	out[0] += lie;
+	verify_segment(&v, 0, &g, out, N);
+	memset(total, 0, sizeof(total));
+}
+
+/* Worker 0 is alone until worker 1, which was restarted in round 7, is counted in round 8. */
+static void restarted(void **state, const struct wire *as, bool restarts, float lie)
+{
+	begin_float(state, as, restarts);
+	for (uint32_t r = 0; r < 8; r++) {
+		contribute_float(0, r, r);
+		result_float(r, 1, 0);
+	}
+	assert_true(!v.wrong && !v.unknown);
+	contribute_float(0, 8, 8);
+	contribute_float(1, 7, 8);
+	result_float(8, 3, lie);
+}
+
+static void test_float_restart(void **state)
+{
+	for (size_t i = 0; i < sizeof(wires) / sizeof(*wires); i++) {
+		restarted(state, &wires[i], true, 0);
+		assert_true(!v.wrong && !v.unknown);
+		restarted(state, &wires[i], false, 0);
+		assert_true(!v.wrong && v.unknown == 1);
+		assert_non_null(strstr(v.what, "right if workers were restarted, which --restarts accepts: round 8"));
+	}
+}
+
+static void test_float_planted(void **state)
+{
+	for (size_t i = 0; i < sizeof(wires) / sizeof(*wires); i++) {
+		for (int restarts = 0; restarts < 2; restarts++) {
+			restarted(state, &wires[i], restarts, 0x1p31f);
+			assert_true(v.wrong == 1 && !v.unknown);
+		}
+	}
+}
+
+static void test_float_two(void **state)
+{
+	for (size_t i = 0; i < sizeof(wires) / sizeof(*wires); i++) {
+		restarted(state, &wires[i], true, 0);
+		contribute_float(0, 9, 9);
+		contribute_float(1, 8, 9);
+		contribute_float(2, 6, 9);
+		result_float(9, 7, 0);
+		assert_true(!v.wrong && !v.unknown);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +298,9 @@ int main(void)
 		statement_with("verify: a sum with one element changed is wrong, with and without --restarts", test_planted, begin, end),
 		statement_with("verify: more histories than can be compared: not wrong", test_many, begin, end),
 		statement_with("verify: the sentence about a wrong sum says what the record asks for", test_sentence, begin, end),
+		statement_with("verify: float32: a worker that was restarted has less to contribute than is on record", test_float_restart, begin, end),
+		statement_with("verify: float32: two workers may have restarted in one round, one of them after it was counted", test_float_two, begin, end),
+		statement_with("verify: float32: a sum with one element changed is wrong, with and without --restarts", test_float_planted, begin, end),
 	};
 
 	return cmocka_run_group_tests_name("verify", tests, NULL, NULL);

@@ -2,7 +2,7 @@
 #
 # saina-allreduce: a diagnostic worker that verifies every sum.
 ALLREDUCE_OBJ := $(call objs,$(addprefix userland/allreduce/,\
-	main.c args.c contents.c report.c rounds.c run.c steps.c sweep.c table.c think.c verify.c verify_float.c verify_numbers.c) \
+	main.c args.c contents.c report.c rounds.c run.c steps.c sweep.c table.c think.c verify.c verify_float.c verify_numbers.c verify_restart.c) \
 	userland/stop/stop.c)
 
 $(B)/saina-allreduce: $(ALLREDUCE_OBJ) $(B)/libsaina.a

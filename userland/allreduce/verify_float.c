@@ -16,6 +16,7 @@
 #include <string.h>
 #include "contents.h"
 #include "verify_float.h"
+#include "verify_restart.h"
 
 #define EXACT 0x1p13 /* sums of multiples of 1/1024 below this have 24 bits at most */
 
@@ -29,7 +30,8 @@ int verify_float_init(struct verify *v, uint32_t first_round)
 	v->carry = calloc((size_t)v->workers * v->segments * v->payload, sizeof(*v->carry));
 	/* what the others keep is not known to one who comes later */
 	v->lost = first_round != 0;
-	return v->carry ? 0 : -ENOMEM;
+	v->sums = calloc((size_t)v->workers * v->payload, sizeof(*v->sums));
+	return v->carry && v->sums ? 0 : -ENOMEM;
 }
 
 static uint32_t bits(float f)
@@ -85,6 +87,13 @@ struct sum {
 	unsigned int n;
 };
 
+static void sum_add(struct sum *s, float sent)
+{
+	s->true_sum += sent;
+	s->size += fabsf(sent);
+	s->last[s->n++ & 1] = sent;
+}
+
 static bool right(const struct verify *v, const struct sum *s, float got, bool *bounded)
 {
 	bool known = s->n <= 2 || (v->contents != CONTENTS_WILD && s->size < EXACT);
@@ -104,10 +113,31 @@ static bool right(const struct verify *v, const struct sum *s, float got, bool *
 	return fabs((double)got * s->n - s->true_sum) <= off;
 }
 
+static double sent_since(const struct verify *v, unsigned int w, uint32_t since, uint32_t r, uint64_t i)
+{
+	float whole = 0, kept, sent = 0;
+
+	for (uint32_t q = since; q <= r; q++)
+		sent = contribute(v, w, q, i, whole, &whole, &kept);
+	return sent;
+}
+
+static bool is_mean(const struct verify *v, const double *c, unsigned int n, float out, double off)
+{
+	struct sum s = { 0 };
+	bool bounded;
+
+	for (unsigned int i = 0; i < n; i++)
+		sum_add(&s, (float)c[i]);
+	return right(v, &s, out, &bounded);
+}
+
 void verify_float_segment(struct verify *v, uint32_t segment, const struct saina_segment *g,
 			  const float *out, uint32_t n)
 {
+	static const struct verify_restart how = { .sent = sent_since, .right = is_mean };
 	bool bounded = false, wrong = false;
+	char sentence[180];
 
 	if (v->lost) {
 		v->unknown++;
@@ -126,24 +156,23 @@ void verify_float_segment(struct verify *v, uint32_t segment, const struct saina
 				continue;
 			}
 			*carry = kept;
-			s.true_sum += sent;
-			s.size += fabsf(sent);
-			s.last[s.n++ & 1] = sent;
+			v->sums[(size_t)w * v->payload + j] = sent;
+			sum_add(&s, sent);
 		}
 		if (right(v, &s, out[j], &bounded) || wrong)
 			continue;
 		wrong = true;
-		if (!v->wrong)
-			snprintf(v->what, sizeof(v->what),
-				 "round %u segment %u element %u: mask %#" PRIx64
-				 ", expected %a / %u, the result is %a",
-				 g->round, segment, j, g->mask, s.true_sum, s.n, out[j]);
+		snprintf(sentence, sizeof(sentence),
+			 "round %u segment %u element %u: mask %#" PRIx64
+			 ", expected %a / %u, the result is %a",
+			 g->round, segment, j, g->mask, s.true_sum, s.n, out[j]);
 	}
-	if (wrong)
-		v->wrong++;
-	else
-		v->right++;
-	v->bounded += bounded && !wrong;
+	if (wrong) {
+		verify_restart_judge(v, segment, g, out, n, &how, sentence);
+		return;
+	}
+	v->right++;
+	v->bounded += bounded;
 }
 
 bool verify_float_residual(const struct verify *v, uint32_t segment, const float *res, uint32_t n)

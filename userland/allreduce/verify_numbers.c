@@ -20,6 +20,7 @@
 #include <string.h>
 #include "contents.h"
 #include "verify_numbers.h"
+#include "verify_restart.h"
 
 #define NEAR 1e-6
 #define HALF 0x1p-24
@@ -65,7 +66,7 @@ int verify_numbers_init(struct verify *v, uint32_t first_round)
 {
 	v->owed = calloc((size_t)v->workers * v->segments,
 			 sizeof(struct verify_owed) + v->payload * sizeof(double));
-	v->sums = calloc(2ull * v->payload, sizeof(*v->sums));
+	v->sums = calloc((size_t)v->workers * v->payload, sizeof(*v->sums));
 	/* what others owe is not known to one who comes later */
 	v->lost = first_round != 0;
 	return v->owed && v->sums ? 0 : -ENOMEM;
@@ -154,72 +155,130 @@ static bool owes(const struct verify *v, unsigned int w, uint32_t segment, uint3
 	return true;
 }
 
-static bool any_nan(const struct verify *v, uint32_t segment, const struct saina_segment *g, uint32_t n)
+static double *contribution(const struct verify *v, unsigned int w)
 {
-	for (unsigned int w = 0; w < v->workers; w++)
-		if (g->mask >> w & 1 && !owes(v, w, segment, g->round, n, v->sums))
-			return true;
-	return false;
+	return v->sums + (size_t)w * v->payload;
+}
+
+/*
+ * How far the sum may be from the exact one; below 0: its exponent is too coarse.  @kept: workers
+ * whose record goes on with this round.
+ */
+static double bound(const struct verify *v, uint32_t segment, const struct saina_segment *g, uint64_t kept)
+{
+	double unit = v->wire == SAINA_INT16 ? ldexp(1, -g->exponent) : 0, off = 0, rounded = 0, peak = 0;
+
+	for (unsigned int w = 0; w < v->workers; w++) {
+		struct verify_owed *o = owed(v, w, segment);
+
+		if (!(kept >> w & 1))
+			continue;
+		o->rounds++;
+		if (!(g->mask >> w & 1))
+			continue;
+		off = fmax(off, near(o) - o->rest);
+		rounded += o->rest + unit;
+		peak = fmax(peak, o->peak + o->rest);
+	}
+	return unit * largest(v) > WIDE * peak && g->exponent != FINEST ? -1 : off + rounded;
+}
+
+/* What is owed after the result. */
+static void settle(const struct verify *v, uint32_t segment, const struct saina_segment *g, uint32_t n,
+		   uint64_t kept)
+{
+	for (unsigned int w = 0; w < v->workers; w++) {
+		struct verify_owed *o = owed(v, w, segment);
+		bool in = g->mask >> w & 1;
+
+		if (!in && g->flags & SAINA_SEGMENT_DROP_LATE) {
+			memset(o->v, 0, n * sizeof(*o->v));
+			o->rest = 0;
+		} else if (kept >> w & 1) {
+			for (uint32_t j = 0; j < n; j++)
+				o->v[j] = in ? 0 : contribution(v, w)[j];
+			if (in) {
+				o->peak = o->rounds = 0;
+				o->rest = v->wire == SAINA_INT16 ? ldexp(1, -g->exponent) / 2 : 0;
+			}
+		}
+	}
+}
+
+static bool is_right(const struct verify *v, const struct saina_segment *g, double sum, float out,
+		     double off, bool nan)
+{
+	if (nan)
+		return isnan(out);
+	/* too coarse an exponent makes the result wrong, whatever it is */
+	if (v->contents == CONTENTS_WHOLE && off >= 0)
+		return out == (float)(sum / g->contributors);
+	return fabs((double)out * g->contributors - sum) <= off;
+}
+
+static double sent_since(const struct verify *v, unsigned int w, uint32_t since, uint32_t r, uint64_t i)
+{
+	double sum = 0;
+
+	for (uint32_t q = since; q <= r; q++)
+		sum += verify_numbers_fresh(v, w, q, i);
+	return sum;
+}
+
+static bool is_near(const struct verify *v, const double *c, unsigned int n, float out, double off)
+{
+	double sum = 0, peak = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		sum += c[i];
+		peak = fmax(peak, fabs(c[i]));
+	}
+	return fabs((double)out * n - sum) <= off + NEAR * peak;
 }
 
 void verify_numbers_segment(struct verify *v, uint32_t segment, const struct saina_segment *g,
 			    const float *out, uint32_t n)
 {
-	double *sum = v->sums, *own = v->sums + v->payload, off = 0, rounded = 0, peak = 0;
-	double unit = v->wire == SAINA_INT16 ? ldexp(1, -g->exponent) : 0;
-	bool whole = v->contents == CONTENTS_WHOLE, nan, wrong = false;
+	struct verify_restart how = { .sent = sent_since, .right = is_near };
+	uint64_t finite = 0, kept;
+	bool nan, wrong = false;
+	char sentence[180];
+	double off;
 
 	if (v->lost) {
 		v->unknown++;
 		return;
 	}
-	nan = any_nan(v, segment, g, n);
-	memset(sum, 0, n * sizeof(*sum));
-	for (unsigned int w = 0; w < v->workers; w++) {
-		struct verify_owed *o = owed(v, w, segment);
-		bool in = g->mask >> w & 1, drop = !in && g->flags & SAINA_SEGMENT_DROP_LATE;
-		bool finite = owes(v, w, segment, g->round, n, own);
+	for (unsigned int w = 0; w < v->workers; w++)
+		if (owes(v, w, segment, g->round, n, contribution(v, w)))
+			finite |= 1ull << w;
+	nan = g->mask & ~finite;
+	kept = finite & (nan ? ~g->mask : ~0ull) & (g->flags & SAINA_SEGMENT_DROP_LATE ? g->mask : ~0ull);
+	off = bound(v, segment, g, kept);
+	for (uint32_t j = 0; j < n && !wrong; j++) {
+		double sum = 0;
 
-		if (drop) {
-			memset(o->v, 0, n * sizeof(*o->v));
-			o->rest = 0;
-		}
-		if (drop || !finite || (in && nan))
-			continue;
-		for (uint32_t j = 0; j < n; j++) {
-			sum[j] += in ? own[j] : 0;
-			o->v[j] = in ? 0 : own[j];
-		}
-		o->rounds++;
-		if (in) {
-			off = fmax(off, near(o) - o->rest);
-			rounded += o->rest + unit;
-			peak = fmax(peak, o->peak + o->rest);
-			o->peak = o->rounds = 0;
-			o->rest = unit / 2;
-		}
-	}
-	off += rounded;
-	/* too coarse an exponent makes the result wrong, whatever it is */
-	if (unit * largest(v) > WIDE * peak && g->exponent != FINEST)
-		off = -1;
-	for (uint32_t j = 0; j < n; j++) {
-		double got = (double)out[j] * g->contributors;
-
-		if (nan ? isnan(got) : whole ? out[j] == (float)(sum[j] / g->contributors) :
-					       fabs(got - sum[j]) <= off)
-			continue;
-		if (!v->wrong && !wrong)
-			snprintf(v->what, sizeof(v->what),
+		for (unsigned int w = 0; w < v->workers && !nan; w++)
+			sum += g->mask >> w & 1 ? contribution(v, w)[j] : 0;
+		wrong = !is_right(v, g, sum, out[j], off, nan);
+		if (wrong)
+			snprintf(sentence, sizeof(sentence),
 				 "round %u segment %u element %u: mask %#" PRIx64
 				 ", expected %.9g%s, the result is %.9g (at most %g off, exponent %d)",
-				 g->round, segment, j, g->mask, nan ? NAN : sum[j] / g->contributors,
+				 g->round, segment, j, g->mask, nan ? NAN : sum / g->contributors,
 				 nan ? " in the whole segment" : "", out[j], off, g->exponent);
-		wrong = true;
 	}
-	v->wrong += wrong;
-	v->right += !wrong;
-	v->bounded += !wrong;
+	if (!wrong) {
+		v->right++;
+		v->bounded++;
+	} else if (nan || off < 0) {
+		if (!v->wrong++)
+			snprintf(v->what, sizeof(v->what), "%s", sentence);
+	} else {
+		how.off = off;
+		verify_restart_judge(v, segment, g, out, n, &how, sentence);
+	}
+	settle(v, segment, g, n, kept);
 }
 
 bool verify_numbers_residual(const struct verify *v, uint32_t segment, const float *res, uint32_t n)

@@ -32,7 +32,7 @@ struct verify {
 	int64_t *units;		/* scratch, [payload] */
 	float *carry;		/* verify_float.c: [workers][segments * payload] */
 	struct verify_owed *owed; /* verify_numbers.c: [workers][segments] */
-	double *sums;		/* .. scratch, [2][payload] */
+	double *sums;		/* scratch: contributions, [workers][payload] */
 	bool lost;		/* carry or owed is not known any more */
 	uint64_t right, wrong, unknown;
 	uint64_t bounded;	/* of right: sums that were rounded on the way, or depend on the order */
