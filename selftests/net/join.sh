@@ -58,13 +58,14 @@ equal "join: no answer of the agent is longer than what it answers" "" \
 equal "join: what is long enough and asks for something is refused with a sentence" 6 "$(awk '$2 == 220' <<<"$answered" | wc -l)"
 
 # The last possible first round, and the number after it; the token is wrong, too.
-refusals=$(in_worker 2 python3 - <<-'END'
-	import socket, struct
+refusals=$(in_worker 2 python3 - "$TOP/uapi/saina/proto.h" <<-'END'
+	import re, socket, struct, sys
+	version = int(re.search(r"#define SAINA_PROTO_VERSION\s+(\d+)", open(sys.argv[1]).read())[1])
 	def refusal(first_round):
 	    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 	    s.connect(("10.190.0.1", 48865))
 	    s.settimeout(1)
-	    head = struct.pack("<BBBBH", 5, 16, 0, 0, 3).ljust(18, b"\0") + b"\xff"
+	    head = struct.pack("<BBBBH", version, 16, 0, 0, 3).ljust(18, b"\0") + b"\xff"
 	    join = b"wrong".ljust(32, b"\0") + b"w2".ljust(32, b"\0") + struct.pack("<QQII", 4714, 0, first_round, 0)
 	    for attempt in range(20):
 	        s.send((head.ljust(48, b"\0") + join).ljust(220, b"\0"))
