@@ -52,7 +52,7 @@ missing() { # prints the files of a fixed list that are not installed
 without_manual() {
 	local man=$tmp/root$prefix/share/man page f
 	for f in $(sed -n 's/^\t\(saina_[a-z0-9_]*\);$/man3\/\1.3/p' "$top/userland/lib/libsaina.map") \
-		man1/saina-{allreduce,vm}.1 man3/libsaina.3 man7/{saina,libsaina-mpi}.7 man8/saina{,d,-job,-lab}.8; do
+		man1/saina-allreduce.1 man3/libsaina.3 man7/{saina,libsaina-mpi}.7 man8/saina{,d,-job,-lab}.8; do
 		page=$(sed -n '1s/^\.so //p' "$man/$f" 2>/dev/null)
 		sed -n '/^\.SH NAME/{n;p;}' "$man/${page:-$f}" 2>/dev/null | grep -q "$(basename "${f%.*}").* \\\\-" || echo "$f"
 	done
