@@ -392,7 +392,7 @@ def late_rule():
     parameters = [torch.nn.Parameter(torch.zeros(3))]
     sgd, heavy = torch.optim.SGD(parameters, lr=0.1), torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
     said = warned(heavy, lambda i: 10 * (i % 2))
-    point(len(said) == 1 and "10% were late" in said[0] and "SGD has momentum" in said[0] and "`saina job set 7 policy POLICY,late=drop'" in said[0],
+    point(len(said) == 1 and "in the last 20 rounds 50% were late" in said[0] and "SGD has momentum" in said[0] and "`saina job set 7 policy POLICY,late=drop'" in said[0],
           "late gradients that are kept, and momentum: one warning with the reason and the command", said)
     with_momentum = [torch.optim.Adam(parameters), torch.optim.AdamW(parameters), torch.optim.NAdam(parameters),
                      torch.optim.RMSprop(parameters, momentum=0.5)]

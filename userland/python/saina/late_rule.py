@@ -13,7 +13,7 @@ from ._lib import lib
 from .records import Call
 from .worker import Worker
 
-#: Rounds that are looked at, and the share of this rank's gradients in them from which on it warns.
+#: Rounds that are looked at, and the share of this rank's gradients in so many from which on it warns.
 ROUNDS, SHARE = 100, 0.1
 
 
@@ -37,16 +37,16 @@ class LateRule:
         if self._warned or (late and self._worker.segment(0).flags & lib.SAINA_SEGMENT_DROP_LATE):
             late = 0
         self._kept.append(late / sum(c.segments for c in calls) if late else 0)
-        share = sum(self._kept) / ROUNDS
-        if late and share >= SHARE:
-            self._warn(share, [type(o).__name__ for o in self._optimizers() if has_momentum(o)])
+        if late and sum(self._kept) >= SHARE * ROUNDS:
+            self._warn([type(o).__name__ for o in self._optimizers() if has_momentum(o)])
 
-    def _warn(self, share: float, found: List[str]) -> None:
+    def _warn(self, found: List[str]) -> None:
         if not found:
             return
+        rounds = len(self._kept)
         self._warned = True
         job = self._worker.info().job
-        warnings.warn(f"saina: of this rank's gradients in the last {ROUNDS} rounds {share:.0%} were late and are added to its next ones "
+        warnings.warn(f"saina: of this rank's gradients in the last {rounds} rounds {sum(self._kept) / rounds:.0%} were late and are added to its next ones "
                       f"(late=residual), and {found[0]} has momentum: with both, training takes longer than if late gradients are "
                       f"dropped.  Drop them: `saina job set {job} policy POLICY,late=drop', with the POLICY that `saina job show {job}' "
                       "prints.  The data of a rank that is late in every round are lost then", stacklevel=3)
