@@ -60,7 +60,6 @@ static const struct saina_attr job_attrs[] = {
 	ROW(job, SAINA_A_JOB_SFCD_CONVERGED, U32, sfcd_converged, "sfcd-converged"),
 	ROW(job, SAINA_A_JOB_SFCD_FLIPS, U64, sfcd_flips, "sfcd-flips"),
 	ROW(job, SAINA_A_JOB_SFCD_OBSERVED, U64, sfcd_observed, "sfcd-observed"),
-	ROW(job, SAINA_A_JOB_COUNT, WORDS, count, "count"),
 	ROW(job, SAINA_A_JOB_OPEN_SLOTS, U32, open_slots, "open-slots"),
 	ROW(job, SAINA_A_JOB_POLICY_ACTIVE, NEST, policy_active, "policy-active", .nest = &saina_policy_class),
 	ROW(job, SAINA_A_JOB_TEXT, STRING, text, "text"),
@@ -75,6 +74,7 @@ static const struct saina_attr job_attrs[] = {
 	ROW(job, SAINA_A_JOB_REFERENCE, STRING, reference, "reference"),
 	ROW(job, SAINA_A_JOB_ELEMENTS_AUTO, U8, elements_auto, "elements-auto"),
 	ROW(job, SAINA_A_JOB_TROUBLE, STRING, trouble, "trouble"),
+	ROW(job, SAINA_A_JOB_COUNT, WORDS, count, "count"),
 };
 TABLE(job, "job", SAINA_A_JOB_PAD);
 

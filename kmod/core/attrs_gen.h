@@ -54,7 +54,6 @@ struct saina_job_attrs {
 	__u32 sfcd_converged;
 	__u64 sfcd_flips;
 	__u64 sfcd_observed;
-	__u64 count[SAINA_JC_N];
 	__u32 open_slots;
 	struct saina_policy_attrs policy_active;
 	char text[SAINA_TEXT_LEN];
@@ -69,6 +68,7 @@ struct saina_job_attrs {
 	char reference[SAINA_TEXT_LEN];
 	__u8 elements_auto;
 	char trouble[SAINA_TEXT_LEN];
+	__u64 count[SAINA_JC_N];
 };
 
 extern const struct saina_attr_class saina_job_class;
