@@ -266,6 +266,9 @@ static double batch_run(struct harness *r, struct bench_job *j, enum bench_branc
 		j->sent[branch] += passes;
 		if (j->coarsens && (branch == BRANCH_ACCUMULATE || branch == BRANCH_COMPLETE))
 			j->coarsened += passes;
+		/* the first finer one shows that the worker which opened the slot made it coarser */
+		if (j->finer && branch == BRANCH_ACCUMULATE)
+			j->coarsened += to - from;
 		events_drop(r->dp);
 	}
 	return ns;
