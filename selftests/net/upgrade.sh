@@ -6,8 +6,8 @@
 # pair works, or is refused with a sentence that says what to do.
 #
 #     upgrade.sh [COMMIT...]      else those that SAINA_PREVIOUS names, else four: three that speak older
-#                                 protocols and have other maps, and the first one that has this protocol
-#                                 and these maps
+#                                 protocols and have other maps, and the first one that has this protocol,
+#                                 these maps and these attributes
 #
 #     w0 .. w3: workers of one version or of both
 #
@@ -19,7 +19,8 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-same=$(git -C "$TOP" log -1 --format=%h -G'#define[[:space:]]+SAINA_(PROTO_VERSION|LAYOUT)[[:space:]]' -- uapi/saina/proto.h uapi/saina/bpf.h)
+same=$(git -C "$TOP" log -1 --format=%h -G'#define[[:space:]]+SAINA_(PROTO_VERSION|LAYOUT)[[:space:]]|SAINA_A_[A-Z_]+,' -- \
+	uapi/saina/proto.h uapi/saina/bpf.h uapi/linux/saina.h)
 read -ra commits <<<"${*:-${SAINA_PREVIOUS-732dd4f 0ca4d8c cd892c4 $same}}"
 new=$B
 expected_log='is of another version \((its maps have )?not layout|jobs are known from before, but the data path is gone|it makes no sense to this version|it is damaged, or of another version|speaks version|is dead: silent for'
