@@ -162,8 +162,8 @@ matches "quickstart: an image with programs of its own has the job in its enviro
 check "quickstart: leaves the image that was there" pod rmi localhost/own:1
 
 # 6. A host that refuses the first starts
-mkdir "$WORK/stub"
-cat >"$WORK/stub/podman" <<END
+mkdir "$WORK/strict"
+cat >"$WORK/strict/podman" <<END
 #!/bin/bash
 # As on a host without systemd, where containers start with runc, its own cgroups and these limits only.
 words=()
@@ -177,8 +177,8 @@ if [[ " \$* " = *" run "* && \$* != "--runtime runc --cgroup-manager=cgroupfs ru
 fi
 exec "$(command -v podman)" ${ENGINE_OPTIONS#*cgroupfs } "\${words[@]}"
 END
-chmod +x "$WORK/stub/podman"
-PATH=$WORK/stub:$PATH ENGINE_OPTIONS='' RUN_OPTIONS='' quickstart retry --workers 2 --elements 1000
+chmod +x "$WORK/strict/podman"
+PATH=$WORK/strict:$PATH ENGINE_OPTIONS='' RUN_OPTIONS='' quickstart retry --workers 2 --elements 1000
 ended retry
 equal "quickstart: where the first starts are refused it finds the options that the host needs" "0: " "$output"
 tries="ENGINE_OPTIONS='--runtime runc --cgroup-manager=cgroupfs' RUN_OPTIONS='--ulimit nofile=1024:1024 --ulimit nproc=1024:1024'"
