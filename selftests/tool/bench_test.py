@@ -166,10 +166,9 @@ point(status == 3 and not found["complete"] and [r["by"] for r in found["rows"]]
       "a contender that does not start changes the exit status to 3, and the others are measured", status, said)
 point("bench: left out: Linux bridge, MTU 1500, 2 workers: Gloo: gloo: a process ended with status 5" in said and
       list(found["left_out"]) == ["Linux bridge, MTU 1500, 2 workers: Gloo"], "who did not start is named, with the reason", said)
-group.COMMAND_TIMEOUT, measure.MOST_HANGS = 0.3, 0
-bench_check, measure.Cell.verify = measure.Cell.verify, lambda self, s: setattr(s, "round_ns", 1000) or setattr(s, "verified", 1)
+group.COMMAND_TIMEOUT, measure.MOST_HANGS = 3, 0
 status, said, found = run("--sizes", "4K", openmpi="stuck")
-group.COMMAND_TIMEOUT, measure.Cell.verify = 30, bench_check
+group.COMMAND_TIMEOUT = 30
 point(status == 3 and "MPI" not in [r["by"] for r in found["rows"]] and "MPI: hung with 4096 bytes, 1 times" in said,
       "a peer that hangs is left out, named, and changes the exit status to 3", status, said)
 for how, why in ({"saina_messages": "absent"}, "a process ended with status 5"), ({"lab": "no such bridge"}, "no such bridge"):
@@ -189,7 +188,6 @@ class CannedGroup:
         self.asked: list[bool] = []
         self.bound = False
         self.bound_gain = 1.0
-        self.right = 2 * 1024
 
     def bind(self, bound):
         self.bound = bound
@@ -197,9 +195,9 @@ class CannedGroup:
     def command(self, text, timeout=None):
         what, *words = text.split()
         self.asked.append(self.lab.gro)
-        n = int(words[0]) + 1 if what in ("time", "verify") else 0
+        n = int(words[0]) + 1 if what == "time" else 0
         stamps = [int(i * self.ns[self.lab.gro] / (self.bound_gain if self.bound else 1)) for i in range(n)]
-        return [stamps + [self.right] * (what == "verify")] * 2
+        return [stamps] * 2
 
     def restart(self):
         pass

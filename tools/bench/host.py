@@ -119,10 +119,7 @@ class Bench:
         for cell in cells:
             self.progress.where = f"{cell.row.size} bytes, sums are checked: "
             for s in cell.series:
-                self.progress(s.name)
-                s.group.command(f"prepare {cell.row.size}")
-                cell.verify(s)
-                s.group.command("rest")
+                cell.check(s)
         self.set_policy(series, self.policy)
         self.progress.clear()
         begin()

@@ -127,11 +127,7 @@ class Cell:
         than processors.  If libsaina hangs, raises Hung."""
         taken = deepcopy(s.taken)
         try:
-            s.group.lab.set_gro(s.gro[0])
-            s.group.bind(s.bound[0])
             s.group.command(f"prepare {self.row.size}")
-            if not s.verified:
-                self.verify(s)
             for setting in s.settings:
                 s.group.lab.set_gro(setting.gro)
                 s.group.bind(setting.bound)
@@ -139,15 +135,32 @@ class Cell:
             s.group.command("rest")
             s.taken = taken
         except Hung:
-            s.hangs += 1
             if s.ours:
                 raise
-            self.progress(f"{s.name} hung and is started again")
-            s.group.restart()
+            self.restart(s)
             return False
         finally:
             s.group.lab.restore_gro()
         return True
+
+    def restart(self, s: Series) -> None:
+        """Starts a peer again that hung."""
+        s.hangs += 1
+        self.progress(f"{s.name} hung and is started again")
+        s.group.restart()
+
+    def check(self, s: Series) -> None:
+        """Checks the sums of @s, before its turns.  A peer that hangs too often gets none.  If libsaina hangs, raises Hung."""
+        while s.goes_on() and not s.verified:
+            self.progress(s.name)
+            try:
+                s.group.command(f"prepare {self.row.size}")
+                self.verify(s)
+                s.group.command("rest")
+            except Hung:
+                if s.ours:
+                    raise
+                self.restart(s)
 
     def verify(self, s: Series) -> None:
         """Lets all ranks compare each element of some rounds with the exact sum.  Raises WrongResult if one is wrong."""
