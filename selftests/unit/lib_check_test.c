@@ -442,6 +442,23 @@ static void test_sentence(void **state)
 	handle_free(s);
 }
 
+static void test_printable(void **state)
+{
+	struct saina *s = handle();
+	union message m;
+	size_t len;
+
+	len = good(&m, SAINA_MSG_STATUS);
+	strcpy(((struct saina_status *)(m.b + 48))->text, "\33[2Ja \x9b~");
+	saina_input(s, SAINA_FROM_CTRL, &m, len, saina_now());
+	assert_string_equal(s->session.reason, "?[2Ja ?~");
+	len = good(&m, SAINA_MSG_REFUSE);
+	strcpy(((struct saina_refuse *)(m.b + 48))->text, "\33[2Ja \x9b~");
+	saina_input(s, SAINA_FROM_CTRL, &m, len, saina_now());
+	assert_string_equal(s->session.error, "?[2Ja ?~");
+	handle_free(s);
+}
+
 /*
  * A bucket is over and waited for when the data path is restarted and the rest of the
  * round is lost.
@@ -557,6 +574,7 @@ int main(void)
 		statement("messages: each well-formed message does what it should, once", test_accepted),
 		statement("messages: ASK_REPLY makes a worker send what was lost, and nothing else", test_ask_reply),
 		statement("messages: a sentence stays until the next call of the library", test_sentence),
+		statement("messages: what is not printable ASCII in the agent's sentences is replaced", test_printable),
 		statement("messages: a data path that restarts ends the calls that wait with -ESTALE", test_restart),
 		statement("messages: damaged messages leave the state consistent", test_fuzz),
 	};

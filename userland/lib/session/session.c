@@ -335,6 +335,13 @@ static enum saina_session_event welcome_rx(struct saina_session *j, const struct
 	return first ? SAINA_SESSION_ADMITTED : SAINA_SESSION_NONE;
 }
 
+/* A sentence of the agent's: people will see it, and it must not control a terminal. */
+static void copy_text(char *to, const char *from, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		to[i] = !from[i] || (from[i] >= 0x20 && from[i] <= 0x7e) ? from[i] : '?';
+}
+
 static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uint64_t now)
 {
 	static const int err[] = {
@@ -346,7 +353,9 @@ static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uin
 	};
 	uint32_t reason = le32toh(r->reason);
 	int e = reason < sizeof(err) / sizeof(err[0]) && err[reason] ? err[reason] : -EPROTO;
+	char text[SAINA_TEXT_LEN];
 
+	copy_text(text, r->text, sizeof(text));
 	switch (j->phase) {
 	case PHASE_JOINING:
 	case PHASE_REJOINING:
@@ -358,9 +367,9 @@ static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uin
 			 * dead, or a flood of JOINs has pushed ours out of the switch's table.
 			 */
 			if (!j->refused)
-				saina_note(&j->notes, "%s; trying again", r->text);
+				saina_note(&j->notes, "%s; trying again", text);
 			j->refused = e;
-			memcpy(j->refusal, r->text, sizeof(j->refusal));
+			memcpy(j->refusal, text, sizeof(j->refusal));
 			return;
 		}
 		if (j->phase == PHASE_REJOINING)
@@ -389,7 +398,7 @@ static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uin
 		e = -ECONNRESET;
 		break;
 	}
-	saina_session_fail(j, e, "%s", r->text);
+	saina_session_fail(j, e, "%s", text);
 }
 
 static enum saina_session_event status_rx(struct saina_session *j, const struct saina_status *st,
@@ -406,7 +415,7 @@ static enum saina_session_event status_rx(struct saina_session *j, const struct 
 	j->active_ns = now;
 	j->missing = le64toh(h->mask) & j->active;
 	j->missing_round = le32toh(st->round) - 1;
-	memcpy(j->reason, st->text, sizeof(j->reason));
+	copy_text(j->reason, st->text, sizeof(j->reason));
 	j->relayed = st->path == SAINA_PATH_RELAYED;
 	j->probe = le32toh(h->segment);
 	j->timeout_ms = le16toh(st->timeout_ms);
