@@ -103,6 +103,8 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 				    job->name);
 	ret = saina_elem_check(c, job->elem, err);
 	if (!ret)
+		ret = saina_exponent_check(job->exponent, err);
+	if (!ret)
 		ret = saina_job_geometry(job, &req, err);
 	if (!ret)
 		ret = saina_job_times(job, &req, err);

@@ -89,6 +89,15 @@ int saina_elem_check(const struct saina_core *c, unsigned int elem, struct saina
 	return 0;
 }
 
+int saina_exponent_check(int exponent, struct saina_core_err *err)
+{
+	if (exponent < EXPONENT_COARSEST || exponent > EXPONENT_FINEST)
+		return saina_refuse(err, -ERANGE, SAINA_A_JOB_EXPONENT,
+				    "exponent: %d: must be %d..%d", exponent, EXPONENT_COARSEST,
+				    EXPONENT_FINEST);
+	return 0;
+}
+
 /* Element type, and the scale of parameters that only int32 has. */
 int saina_job_elem(const struct saina_core *c, struct saina_job *job,
 		   const struct saina_job_attrs *req, struct saina_core_err *err)
@@ -109,12 +118,10 @@ int saina_job_elem(const struct saina_core *c, struct saina_job *job,
 	job->exponent = EXPONENT_DEFAULT;
 	if (!SAINA_HAS(req, SAINA_A_JOB_EXPONENT))
 		return 0;
-	if (req->exponent < EXPONENT_COARSEST || req->exponent > EXPONENT_FINEST)
-		return saina_refuse(err, -ERANGE, SAINA_A_JOB_EXPONENT,
-				    "exponent: %d: must be %d..%d", req->exponent,
-				    EXPONENT_COARSEST, EXPONENT_FINEST);
-	job->exponent = req->exponent;
-	return 0;
+	ret = saina_exponent_check(req->exponent, err);
+	if (!ret)
+		job->exponent = req->exponent;
+	return ret;
 }
 
 int saina_job_reference(struct saina_job *job, const struct saina_job_attrs *req,

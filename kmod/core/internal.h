@@ -71,6 +71,7 @@ int saina_text_check(const char *text, unsigned int attr, const char *what,
 int saina_job_token(struct saina_job *job, const struct saina_job_attrs *req,
 		    struct saina_core_err *err);
 int saina_elem_check(const struct saina_core *c, unsigned int elem, struct saina_core_err *err);
+int saina_exponent_check(int exponent, struct saina_core_err *err);
 int saina_job_elem(const struct saina_core *c, struct saina_job *job,
 		   const struct saina_job_attrs *req, struct saina_core_err *err);
 int saina_job_reference(struct saina_job *job, const struct saina_job_attrs *req,

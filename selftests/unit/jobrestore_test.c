@@ -26,6 +26,10 @@ static void restore(void **state)
 	bad.workers = 65;
 	assert_refused(o, saina_core_job_restore(o->core, &bad, NULL, &o->err), -EINVAL, 0);
 	bad = copy;
+	bad.exponent = SAINA_EXPONENT_MAX + SAINA_EXPONENT_BIAS + 1;
+	assert_refused(o, saina_core_job_restore(o->core, &bad, NULL, &o->err), -ERANGE,
+		       SAINA_A_JOB_EXPONENT);
+	bad = copy;
 	assert_int_equal(saina_policy_parse("fastest:k=3", 3, &bad.policy, NULL), 0);
 	assert_refused(o, saina_core_job_restore(o->core, &bad, NULL, &o->err), -ERANGE,
 		       SAINA_A_JOB_POLICY);
