@@ -2,8 +2,8 @@
 /*
  * Block scaling.
  *
- * A segment of float32 is sent as q = round(g * 2^e), with one exponent e for the whole segment, which
- * has SAINA_EXPONENT_BIAS less on the wire, and here.
+ * A segment of float32 is sent as q = round(g * 2^e), with one exponent e for the whole segment.
+ * Messages, and the functions of this file, have e - SAINA_EXPONENT_BIAS.
  * Each worker chooses e by the largest magnitude in the segment, so that |q| is at most
  * L = (2^31 - 1) / workers - 1 and no value is clipped.  The aggregator shifts contributions with a
  * finer exponent, so a sum has the coarsest.  Shifting rounds a contribution up by less than one
