@@ -18,8 +18,9 @@ _NAMES = ("running_mean", "running_var", "num_batches_tracked")
 
 
 class _Norm(NamedTuple):
-    """A module, what the names of its statistics begin with, and those that all ranks had after the last round."""
-    prefix: str
+    """A module, what the names of its statistics begin with (it may have several places in the model), and those that all ranks
+    had after the last round."""
+    prefixes: List[str]
     module: Any
     common: List[torch.Tensor]
 
@@ -41,11 +42,13 @@ class Statistics:
         self._sent = torch.zeros(0)
         self._begun = False
         if isinstance(model, torch.nn.parallel.DistributedDataParallel) and not broadcasts(model):
-            for name, module in model.module.named_modules():
+            found: Dict[Any, _Norm] = {}
+            for name, module in model.module.named_modules(remove_duplicate=False):
                 prefix = name and name + "."
                 if isinstance(module, torch.nn.modules.batchnorm._NormBase) and all(
                         getattr(module, n, None) is not None and prefix + n not in model.parameters_to_ignore for n in _NAMES):
-                    self._norms.append(_Norm(prefix, module, []))
+                    found.setdefault(module, _Norm([], module, [])).prefixes.append(prefix)
+            self._norms = list(found.values())
         self.take()
         #: elements of a round
         self.numel = sum(c.numel() for n in self._norms for c in n.common)
@@ -63,7 +66,7 @@ class Statistics:
 
     def state(self) -> Dict[str, torch.Tensor]:
         """Those of all ranks, as the model's state_dict() names them."""
-        return {n.prefix + s: c.clone() for n in self._norms for s, c in zip(_NAMES, n.common)}
+        return {p + s: c.clone() for n in self._norms for p in n.prefixes for s, c in zip(_NAMES, n.common)}
 
     def start(self, worker: Worker) -> Optional[Request]:
         """Begins their part of a round."""
