@@ -14,6 +14,7 @@ import torch
 
 from ._lib import Error
 from .membership import ONE_EACH
+from .records import whole
 
 Strides = Tuple[int, ...]
 
@@ -166,7 +167,7 @@ def places(layout: List[Bucket], at: int, payload: int) -> Dict[int, Tuple[int, 
         for p in b.parameters:
             found[id(p)] = (first, p.numel())
             first += p.numel()
-        at += -(-b.numel // payload) * payload
+        at += whole(b.numel, payload)
     return found
 
 

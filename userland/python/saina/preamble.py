@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 import numpy
 
 from ._lib import Error
-from .records import Call
+from .records import Call, whole
 from .worker import Request, Worker, rank_list
 
 _NOTICE = struct.Struct("<IIIIIHHd")
@@ -86,7 +86,7 @@ class Preamble:
         self._workers = info.workers
         self._type = numpy.int32 if info.type == 1 else numpy.float32
         self._n = _NOTICE.size * info.workers
-        self.numel = -(-self._n // info.payload) * info.payload
+        self.numel = whole(self._n, info.payload)
         self._sent = Notice(0)
         self._wait_us = 0
         self._elements = numpy.zeros(self._n, self._type)

@@ -115,6 +115,11 @@ class Segment(NamedTuple):
     flags: int
 
 
+def whole(elements: int, payload: int) -> int:
+    """@elements, and the rest of their last segment, of @payload elements: what an array takes in a round."""
+    return -(-elements // payload) * payload
+
+
 @functools.lru_cache(maxsize=None)
 def _struct(name: str) -> Any:
     return ffi.typeof(f"struct {name} *"), ffi.sizeof(f"struct {name}")

@@ -10,6 +10,7 @@ import torch
 
 from ._lib import Error
 from .buckets import Bucket
+from .records import whole
 from .worker import Worker
 
 _MOST = float(numpy.finfo(numpy.float32).max)
@@ -39,7 +40,7 @@ class Residuals:
         payload, at = self._worker.info().payload, self._first
         for b in layout:
             yield at, b
-            at += -(-b.numel // payload) * payload
+            at += whole(b.numel, payload)
 
     def _read(self, layout: List[Bucket]) -> Iterator[Tuple[int, Bucket, torch.Tensor]]:
         """The buckets of which something is kept."""

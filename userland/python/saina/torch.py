@@ -40,7 +40,7 @@ from .late_rule import LateRule
 from .loss_factor import present, watch
 from .membership import ONE_EACH, Membership, register, unregister
 from .preamble import PER_WORKER, Notice, Preamble, Straggler, Stragglers
-from .records import Call, Stats
+from .records import Call, Stats, whole
 from .recovery import BeforeForward
 from .residuals import Residuals, unit
 from .statistics import Statistics
@@ -462,9 +462,7 @@ class State(Steps):
         if not self._worker:
             self._join(parameters)
         info = self.worker.info()
-        needed = self._first()
-        for b in layout:
-            needed += -(-b.numel // info.payload) * info.payload
+        needed = self._first() + sum(whole(b.numel, info.payload) for b in layout)
         if needed > info.segments * info.payload:
             raise Error(errno.EMSGSIZE, f"the gradients take {needed} elements in {len(layout)} buckets, and job "
                                         f"{info.job} has {info.elements}: make a job with `elements {needed}' or more")
@@ -480,8 +478,7 @@ class State(Steps):
 
     def _first(self) -> int:
         """The element at which the first bucket begins."""
-        payload = self.worker.info().payload
-        return self._preamble.numel + -(-self._statistics.numel // payload) * payload
+        return self._preamble.numel + whole(self._statistics.numel, self.worker.info().payload)
 
     def _places(self, layout: List[Bucket]) -> Dict[int, Tuple[int, int]]:
         return places(layout, self._first(), self.worker.info().payload)
