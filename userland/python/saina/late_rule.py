@@ -13,7 +13,7 @@ from ._lib import lib
 from .records import Call
 from .worker import Worker
 
-#: Rounds that are looked at, and the share of this rank's gradients in so many from which on it warns.
+#: It warns when, of this rank's gradients in the last ROUNDS rounds, as many were late as SHARE * ROUNDS rounds have.
 ROUNDS, SHARE = 100, 0.1
 
 
