@@ -189,9 +189,8 @@ def case_factor():
                     p.grad = None
                 dist.barrier()
                 loss = ddp(torch.zeros(1)) * factor
-                if factor == last != 1024 and refused and RANK == RANKS - 1:
-                    fails(what, "multiplied by {last:g}, and that of a late gradient of this rank, which is to be added now, by 1024".format(last=last),
-                          loss.backward)
+                if refused and factor == last and RANK == RANKS - 1:
+                    fails(what, f"multiplied by {last:g}, and that of a late gradient of this rank, which is to be added now, by 1024", loss.backward)
                     break
                 if RANK == RANKS - 1 and policy != "bsp" and state.round == 2:
                     until(state.worker.decided, 20)
@@ -199,7 +198,7 @@ def case_factor():
             every = [None] * RANKS
             dist.all_gather_object(every, (state.round, state.stats().late_segments > 0))
             point([r for r, _ in every] == [4] * (RANKS - 1) + [4 - refused] and every[-1][1] == (policy != "bsp"),
-                  f"{what}: {'the late rank refuses to mix them' if refused else 'nobody ends'}", str(every))
+                  f"{what}: {'the late rank refuses to add its late gradient' if refused else 'no rank fails'}", str(every))
 
 
 def case_turns():

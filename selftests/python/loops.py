@@ -99,7 +99,7 @@ def case_collectives():
               f"{'warns, with what to do' if says else 'does not warn'}", str(said))
         point(not warned(lambda: state.register(ddp)), f"collectives, {what}: register() does not say it again")
         dist.barrier()
-        computed, begun = 0, False
+        computed = 0
         for i in state.steps(12, step=step):
             x = loss_of(ddp, i)
             # Until rank 0 and another one are a round ahead: that much a broadcast lets them.
@@ -139,7 +139,6 @@ def fetch_in_forward(ddp, state, step, loss):
 
 def case_statistics():
     """Running statistics that DistributedDataParallel does not broadcast; rank 3 is behind, and loses rounds."""
-    # What is averaged: those of ranks that go on by themselves.  A channel of each layer is much larger than the others.
     def model():
         torch.manual_seed(1)
         return torch.nn.Sequential(torch.nn.BatchNorm1d(64, momentum=0.3), torch.nn.Linear(64, 50), torch.nn.BatchNorm1d(50), torch.nn.Tanh(),
@@ -147,11 +146,14 @@ def case_statistics():
 
     def loss(ddp, i):
         x, y = ranks.batch(i)
+        # The channels have different scales.
         x[:, 7] = 1e4 + 1e3 * x[:, 7]
         x[:, 8] *= 1e-3
         return torch.nn.functional.cross_entropy(ddp(x), y)
+
     def train_alone(rounds, load=lambda ddp: None):
-        """The means, and by what the modules divide: differences in these units are errors of their output."""
+        """The means of the statistics of four ranks, each trained by itself, and by what the modules divide: differences in these units
+        are errors of their output."""
         alone = DDP(model(), broadcast_buffers=False)
         load(alone)
         _, step = sgd(alone)
@@ -170,6 +172,7 @@ def case_statistics():
     def load(ddp):
         norm = ddp.module[0]
         norm.running_var[3], norm.running_mean[7], norm.running_var[7] = 1e9, 1e4, 1e6
+
     ddp = DDP(model(), broadcast_buffers=False)
     state = new_state(BSP, model=ddp)
     ddp.register_comm_hook(state, saina.torch.allreduce_hook)
