@@ -157,12 +157,14 @@ static bool diagnose_first(struct agent *a, const struct saina_job *job, uint64_
 	return n;
 }
 
-/* The first port without a worker that one cannot join by. */
-static bool find_closed_port(struct agent *a, char *text, size_t size)
+/* While workers wait for others to join: the first port without a worker that one cannot join by. */
+static bool find_closed_port(struct agent *a, const struct saina_job *job, char *text, size_t size)
 {
 	bool (*const closed[])(const struct port *p, char *text, size_t size) = { port_blocked, port_policed };
 	uint32_t workers, relayed;
 
+	if (job->state != SAINA_JOB_FORMING || !job->active)
+		return false;
 	for (size_t i = 0; i < sizeof(closed) / sizeof(closed[0]); i++)
 		for (int n = 0; n < a->bridge->n; n++) {
 			members_on_port(a, a->bridge->port[n].ifindex, &workers, &relayed);
@@ -178,7 +180,7 @@ bool diagnose_job(struct agent *a, const struct saina_job *job, char *text, size
 	       diagnose_first(a, job, ~0ull, "is ", "are", worker_behind, text, size) ||
 	       diagnose_first(a, job, ~0ull, "is ", "are", worker_apart, text, size) ||
 	       diagnose_first(a, job, ~0ull, "", "did", numerics_text, text, size) ||
-	       (job->state == SAINA_JOB_FORMING && job->active && find_closed_port(a, text, size));
+	       find_closed_port(a, job, text, size);
 }
 
 static void report_behind(struct agent *a, const struct saina_job *job, int w)
@@ -239,9 +241,8 @@ void diagnose_awaited(struct agent *a, const struct saina_job *job)
 
 	find_missing(a, job);
 	memset(aux->awaited, 0, size);
-	if (job->state == SAINA_JOB_FORMING)
-		find_closed_port(a, aux->awaited, size);
-	else if (!diagnose_first(a, job, aux->missing, "is ", "are", worker_unheard, aux->awaited, size))
+	if (!find_closed_port(a, job, aux->awaited, size) &&
+	    !diagnose_first(a, job, aux->missing, "is ", "are", worker_unheard, aux->awaited, size))
 		diagnose_first(a, job, aux->missing, "is ", "are", worker_apart, aux->awaited, size);
 }
 
