@@ -150,7 +150,7 @@ static void signals_uninit(struct agent *a, struct source *s)
 
 /* The data path */
 
-static void dp_log(void *arg, int level, const char *line)
+static void log_data_path(void *arg, int level, const char *line)
 {
 	log_line(level < LOG_L_DEBUG ? level : LOG_L_DEBUG, "data path: %s", line);
 }
@@ -163,7 +163,7 @@ static int dp_init(struct agent *a, bool fresh)
 		.pin_dir = a->cfg.bpffs,
 		.fresh = fresh,
 		.kernel = a->backend->ops->uses_module,
-		.log = dp_log,
+		.log = log_data_path,
 	};
 	int ret = saina_dp_open(&a->dp, &opts);
 

@@ -39,7 +39,7 @@ static int tc_attach(struct saina_dp *dp, struct dp_port *p)
 }
 
 /* No result goes to the port from now on. */
-static void port_detach(struct saina_dp *dp, struct dp_port *p)
+static void hooks_detach(struct saina_dp *dp, struct dp_port *p)
 {
 	dp_xdp_detach(dp, p, true);
 	dp_tc_detach(dp, p, DP_TC_IN, true);
@@ -87,7 +87,7 @@ int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook, b
 	if (!err && fresh)
 		err = dp_jobs_ports_changed(dp, true);
 	if (err && fresh)
-		port_detach(dp, p);
+		hooks_detach(dp, p);
 	if (err)
 		return err;
 	if (hook == SAINA_DP_TC) {
@@ -111,7 +111,7 @@ int saina_dp_detach(struct saina_dp *dp, int ifindex)
 
 	if (!p)
 		return dp_fail(dp, -ENOENT, "the program is not attached to port #%d", ifindex);
-	port_detach(dp, p);
+	hooks_detach(dp, p);
 	bpf_map_delete_elem(dp->map[DP_TX], &key);
 	bpf_map_delete_elem(dp->map[DP_PORTS], &key);
 	return dp_global_write(dp);

@@ -157,7 +157,7 @@ static bool port_has_tc(struct saina_dp *dp, __u32 ifindex)
 }
 
 /* ifindex of the port of worker @w, 0 if it is not active or its port has left the bridge. */
-static __u32 worker_port(struct saina_dp *dp, const struct saina_job_conf *c, int w)
+static __u32 served_port(struct saina_dp *dp, const struct saina_job_conf *c, int w)
 {
 	const struct saina_binding *b = &c->worker[w];
 
@@ -168,7 +168,7 @@ static __u32 worker_port(struct saina_dp *dp, const struct saina_job_conf *c, in
 static bool ifb_is_needed(struct saina_dp *dp, const struct saina_job_conf *c)
 {
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
-		if (worker_port(dp, c, w) && port_has_tc(dp, worker_port(dp, c, w)))
+		if (served_port(dp, c, w) && port_has_tc(dp, served_port(dp, c, w)))
 			return true;
 	return false;
 }
@@ -178,8 +178,8 @@ static int mirrors_add(struct saina_dp *dp, struct dp_fanout_ifb *o, const struc
 	int err = 0;
 
 	for (int w = 0; !err && w < SAINA_WORKERS_MAX; w++)
-		if (worker_port(dp, c, w))
-			err = mirror_add(dp, o, worker_port(dp, c, w));
+		if (served_port(dp, c, w))
+			err = mirror_add(dp, o, served_port(dp, c, w));
 	return err;
 }
 
