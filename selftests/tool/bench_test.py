@@ -203,12 +203,8 @@ class CannedGroup:
         pass
 
 
-class Row:
-    size = 4096
-
-
 def cell_of(canned, bound=(False,)):
-    return measure.Cell(Switch("linux", 1500, 2), Row, [measure.Series("Gloo", canned, gro=measure.BOTH, bound=bound)], lambda what: None)
+    return measure.Cell(Switch("linux", 1500, 2), 4096, [measure.Series("Gloo", canned, gro=measure.BOTH, bound=bound)], lambda what: None)
 
 
 for off, on, better in (1000, 2000, "off"), (2000, 1000, "on"):

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 sys.dont_write_bytecode = True
 # For the source tree: where it is installed, all modules are in one folder.
@@ -112,21 +111,20 @@ class Bench:
 
     def measure(self, series: list[Series], seconds: float, turns: int, begin, show) -> None:
         """Measures all sizes.  begin: called when all sums have been checked; show: called with the rows of each size."""
-        cells = [Cell(self.lab.place, SimpleNamespace(size=size), [replace(s, taken={}) for s in series], self.progress)
-                 for size in self.sizes]
+        cells = [Cell(self.lab.place, size, [replace(s, taken={}) for s in series], self.progress) for size in self.sizes]
         # Sums are checked first, under bsp: the policy of the command line may leave workers out.
         self.set_policy(series, "bsp")
         for cell in cells:
-            self.progress.where = f"{cell.row.size} bytes, sums are checked: "
+            self.progress.where = f"{cell.size} bytes, sums are checked: "
             for s in cell.series:
                 cell.check(s)
         self.set_policy(series, self.policy)
         self.progress.clear()
         begin()
         for cell in cells:
-            self.progress.where = f"{cell.row.size} bytes, "
+            self.progress.where = f"{cell.size} bytes, "
             found = report.rows_of(cell, cell.measure(seconds, turns))
-            self.left_out.update({s.name: f"hung with {cell.row.size} bytes, {s.hangs} times" for s in cell.series if not s.medians()})
+            self.left_out.update({s.name: f"hung with {cell.size} bytes, {s.hangs} times" for s in cell.series if not s.medians()})
             self.rows += found
             self.progress.clear()
             show(found)

@@ -27,7 +27,7 @@ def rows_of(cell, results: dict) -> list[dict]:
     """A row for each way; results: by name, as Cell.result() returns them.
 
     Bandwidths are those of nccl-tests, in 10^9 bytes a second."""
-    size, n = cell.row.size, cell.place.workers
+    size, n = cell.size, cell.place.workers
     peers = [r["median_ns"] for name, r in results.items() if name not in OURS and not name.endswith(BESIDE)]
     best = min(peers, default=None)
     rows = []

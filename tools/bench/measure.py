@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Measures one row of the table: all contenders take turns, several times."""
+"""Measures one size: all contenders take turns, several times."""
 
 import os
 import statistics
@@ -12,7 +12,7 @@ from group import Group, Hung
 from lab import BenchError
 
 MOST_ROUNDS = 2000
-MOST_HANGS = 1			# of a peer in one row; after one more it gets no more turns there
+MOST_HANGS = 1			# of a peer with one size; after one more it gets no more turns there
 LATE = 10			# a peer hangs after this many seconds plus this many times the expected time
 VERIFIED_ROUNDS = 2
 WARM_UP = 10			# first all-reduces of libsaina: more than the job's ring has rounds
@@ -48,7 +48,7 @@ class Taken:
 
 @dataclass
 class Series:
-    """One contender, and what was measured of it in a row.
+    """One contender, and what was measured of it with one size.
 
     gro, bound: of its settings, which are all combinations.  Each turn is divided among them, and the
         fastest counts."""
@@ -101,11 +101,11 @@ def durations(stamps: list[list[int]]) -> list[int]:
 
 
 class Cell:
-    """A row that is being measured."""
+    """A size, in bytes of the tensor, that is being measured."""
 
-    def __init__(self, place, row, series: list[Series], progress):
+    def __init__(self, place, size: int, series: list[Series], progress):
         self.place = place
-        self.row = row
+        self.size = size
         self.series = series
         self.progress = progress
 
@@ -127,7 +127,7 @@ class Cell:
         than processors.  If libsaina hangs, raises Hung."""
         taken = deepcopy(s.taken)
         try:
-            s.group.command(f"prepare {self.row.size}")
+            s.group.command(f"prepare {self.size}")
             for setting in s.settings:
                 s.group.lab.set_gro(setting.gro)
                 s.group.bind(setting.bound)
@@ -154,7 +154,7 @@ class Cell:
         while s.goes_on() and not s.verified:
             self.progress(s.name)
             try:
-                s.group.command(f"prepare {self.row.size}")
+                s.group.command(f"prepare {self.size}")
                 self.verify(s)
                 s.group.command("rest")
             except Hung:
@@ -172,7 +172,7 @@ class Cell:
             raise
         except BenchError as e:
             raise WrongResult(str(e)) from e
-        wanted = VERIFIED_ROUNDS * (self.row.size // 4)
+        wanted = VERIFIED_ROUNDS * (self.size // 4)
         for rank, of in enumerate(answers):
             if of[-1] != wanted:
                 raise WrongResult(f"{s.name}, rank {rank}: {of[-1]} of {wanted} sums were verified")
@@ -194,9 +194,9 @@ class Cell:
     def check_crossed(self, s: Series, t: Taken) -> None:
         """Raises WrongResult if too few bytes crossed the ports: a worker must send at least 1 - 1/N of its elements."""
         n = self.place.workers
-        if t.port_bytes < 0.95 * t.rounds * self.row.size * s.group.wire_share * (n - 1):
+        if t.port_bytes < 0.95 * t.rounds * self.size * s.group.wire_share * (n - 1):
             raise WrongResult(f"{s.name}: only {t.port_bytes} bytes crossed the bridge's ports in {t.rounds} all-reduces "
-                             f"of {self.row.size} bytes: {s.name} does not use these ports; `ip -s link' shows the counters")
+                             f"of {self.size} bytes: {s.name} does not use these ports; `ip -s link' shows the counters")
 
     def result(self, s: Series) -> dict:
         medians = s.medians()
@@ -204,7 +204,7 @@ class Cell:
         t = s.taken[setting]
         samples = sorted(t.samples)
         quartiles = statistics.quantiles(samples, n=4, method="inclusive") if len(samples) > 1 else samples * 3
-        size = self.row.size
+        size = self.size
         return {
             "median_ns": int(median),
             "samples": len(samples),
