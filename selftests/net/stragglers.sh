@@ -44,7 +44,7 @@ plant() {
 	for i in 0 1 2; do
 		think=("${QUICK[@]}")
 		[ "$i" != "$slow" ] || think=("${SLOW_ONE[@]}")
-		[ "$i-$slow" = 0-turns ] || [ "$slow" != turns ] || think=(--think-from "$WORK/turns-$i")
+		[ ! -e "$WORK/$slow-$i" ] || think=(--think-from "$WORK/turns-$i")
 		start_as "$name-$i" "$i" "$i" "$name" 1000000 "${think[@]}" "$@"
 	done
 	planted+=("$name")
