@@ -188,14 +188,27 @@ static const struct wire {
 } wires[] = {
 	{ SAINA_INT32, CONTENTS_WHOLE }, { SAINA_INT32, CONTENTS_JUMP }, { SAINA_INT32, CONTENTS_LARGE },
 	{ SAINA_INT16, CONTENTS_JUMP }, { SAINA_FLOAT32, CONTENTS_RANDOM }, { SAINA_FLOAT32, CONTENTS_WILD },
+	{ SAINA_BFLOAT16, CONTENTS_WILD },
 };
 
 static double total[N];
+static float kept[3][N];	/* bfloat16: what each worker has rounded off */
+
+static float bfloat16(float f)
+{
+	uint32_t u;
+
+	memcpy(&u, &f, 4);
+	u = (u + 0x7fff + (u >> 16 & 1)) & 0xffff0000;
+	memcpy(&f, &u, 4);
+	return f;
+}
 
 static void begin_float(void **state, const struct wire *as, bool restarts)
 {
 	end(state);
 	memset(total, 0, sizeof(total));
+	memset(kept, 0, sizeof(kept));
 	v = (struct verify){
 		.type = SAINA_FLOAT32, .wire = as->type, .contents = as->contents, .seed = 7, .workers = 3, .me = 0,
 		.segments = 1, .payload = N, .restarts = restarts,
@@ -207,7 +220,7 @@ static void begin_float(void **state, const struct wire *as, bool restarts)
 static void contribute_float(unsigned int w, uint32_t from, uint32_t to)
 {
 	for (unsigned int i = 0; i < N; i++) {
-		float sent = 0;
+		float sent = kept[w][i], whole;
 
 		for (uint32_t r = from; r <= to; r++) {
 			struct verify as = v;
@@ -217,6 +230,10 @@ static void contribute_float(unsigned int w, uint32_t from, uint32_t to)
 			verify_fill(&as, r, 0, fresh, N);
 			sent += fresh[i];
 		}
+		whole = sent;
+		if (v.wire == SAINA_BFLOAT16)
+			sent = bfloat16(whole);
+		kept[w][i] = whole - sent;
 		total[i] += sent;
 	}
 }
@@ -230,7 +247,8 @@ static void result_float(uint32_t round, uint64_t mask, float lie)
 	float out[N];
 
 	for (unsigned int i = 0; i < N; i++)
-		out[i] = (float)(total[i] / g.contributors);
+		out[i] = v.wire == SAINA_BFLOAT16 ? bfloat16((float)total[i]) / g.contributors :
+						    (float)(total[i] / g.contributors);
 	out[0] += lie;
 	verify_segment(&v, 0, &g, out, N);
 	memset(total, 0, sizeof(total));
@@ -254,6 +272,12 @@ static void test_float_restart(void **state)
 {
 	for (size_t i = 0; i < sizeof(wires) / sizeof(*wires); i++) {
 		restarted(state, &wires[i], true, 0);
+		/* what it keeps since then is on record */
+		for (uint32_t r = 9; r < 14; r++) {
+			contribute_float(0, r, r);
+			contribute_float(1, r, r);
+			result_float(r, 3, 0);
+		}
 		assert_true(!v.wrong && !v.unknown);
 		restarted(state, &wires[i], false, 0);
 		assert_true(!v.wrong && v.unknown == 1);
@@ -276,6 +300,7 @@ static void test_float_two(void **state)
 	for (size_t i = 0; i < sizeof(wires) / sizeof(*wires); i++) {
 		restarted(state, &wires[i], true, 0);
 		contribute_float(0, 9, 9);
+		memset(&kept[1], 0, 2 * sizeof(kept[1]));
 		contribute_float(1, 8, 9);
 		contribute_float(2, 6, 9);
 		result_float(9, 7, 0);

@@ -122,6 +122,18 @@ static double sent_since(const struct verify *v, unsigned int w, uint32_t since,
 	return sent;
 }
 
+/* Sets what @as keeps after round @r, in which it was counted. */
+static void carry_since(const struct verify *v, uint32_t segment, uint32_t n,
+			const struct verify_restarted *as, uint32_t r)
+{
+	for (uint32_t j = 0; j < n; j++) {
+		float *carry = &carry_of(v, as->w, segment)[j], whole = 0;
+
+		for (uint32_t q = as->since; q <= r; q++)
+			contribute(v, as->w, q, (uint64_t)segment * v->payload + j, whole, &whole, carry);
+	}
+}
+
 static bool is_mean(const struct verify *v, const double *c, unsigned int n, float out, double off)
 {
 	struct sum s = { 0 };
@@ -136,8 +148,10 @@ void verify_float_segment(struct verify *v, uint32_t segment, const struct saina
 			  const float *out, uint32_t n)
 {
 	static const struct verify_restart how = { .sent = sent_since, .right = is_mean };
+	struct verify_restarted restarted[2];
 	bool bounded = false, wrong = false;
 	char sentence[180];
+	unsigned int few;
 
 	if (v->lost) {
 		v->unknown++;
@@ -168,7 +182,9 @@ void verify_float_segment(struct verify *v, uint32_t segment, const struct saina
 			 g->round, segment, j, g->mask, s.true_sum, s.n, out[j]);
 	}
 	if (wrong) {
-		verify_restart_judge(v, segment, g, out, n, &how, sentence);
+		few = verify_restart_judge(v, segment, g, out, n, &how, sentence, restarted);
+		for (unsigned int i = 0; i < few; i++)
+			carry_since(v, segment, n, &restarted[i], g->round);
 		return;
 	}
 	v->right++;

@@ -240,6 +240,7 @@ void verify_numbers_segment(struct verify *v, uint32_t segment, const struct sai
 			    const float *out, uint32_t n)
 {
 	struct verify_restart how = { .sent = sent_since, .right = is_near };
+	struct verify_restarted restarted[2];
 	uint64_t finite = 0, kept;
 	bool nan, wrong = false;
 	char sentence[180];
@@ -276,7 +277,8 @@ void verify_numbers_segment(struct verify *v, uint32_t segment, const struct sai
 			snprintf(v->what, sizeof(v->what), "%s", sentence);
 	} else {
 		how.off = off;
-		verify_restart_judge(v, segment, g, out, n, &how, sentence);
+		/* what has been counted is owed no more, whatever it was */
+		verify_restart_judge(v, segment, g, out, n, &how, sentence, restarted);
 	}
 	settle(v, segment, g, n, kept);
 }

@@ -11,10 +11,9 @@
 #define ONE	64	/* rounds since the restart, if one worker was restarted */
 #define TWO	8	/* .. if two were */
 
-/* Worker @w was restarted in round @since, and contributes @first to the first element. */
+/* @first: what it contributes to the first element then. */
 struct restart {
-	unsigned int w;
-	uint32_t since;
+	struct verify_restarted as;
 	double first;
 };
 
@@ -36,7 +35,7 @@ static double recorded(const struct judge *q, unsigned int w, uint32_t j)
 
 static double sent(const struct judge *q, const struct restart *r, uint32_t j)
 {
-	return j ? q->how->sent(q->v, r->w, r->since, q->g->round, q->place + j) : r->first;
+	return j ? q->how->sent(q->v, r->as.w, r->as.since, q->g->round, q->place + j) : r->first;
 }
 
 /* Is element @j right if @a, and @b unless NULL, were restarted?  @differs: 1 and 2: not as on record. */
@@ -47,7 +46,7 @@ static bool fits(const struct judge *q, const struct restart *a, const struct re
 	double c[64];
 
 	for (unsigned int w = 0; w < q->v->workers; w++) {
-		const struct restart *r = w == a->w ? a : b && w == b->w ? b : NULL;
+		const struct restart *r = w == a->as.w ? a : b && w == b->as.w ? b : NULL;
 
 		if (!(q->g->mask >> w & 1))
 			continue;
@@ -76,49 +75,61 @@ static void list(struct judge *q)
 			uint32_t since = q->g->round - i;
 
 			q->all[q->found++] = (struct restart){
-				w, since, q->how->sent(q->v, w, since, q->g->round, q->place)
+				{ w, since }, q->how->sent(q->v, w, since, q->g->round, q->place)
 			};
 		}
 }
 
-static bool any(struct judge *q)
+static unsigned int search(struct judge *q, struct verify_restarted found[2])
 {
 	const struct restart *end = q->all + q->found;
 
 	for (const struct restart *a = q->all; a < end; a++) {
+		found[0] = a->as;
 		if (explains(q, a, NULL))
-			return true;
-		for (const struct restart *b = a + 1; a->since + TWO > q->g->round && b < end; b++)
-			if (b->w != a->w && b->since + TWO > q->g->round && explains(q, a, b))
-				return true;
+			return 1;
+		for (const struct restart *b = a + 1; a->as.since + TWO > q->g->round && b < end; b++) {
+			found[1] = b->as;
+			if (b->as.w != a->as.w && b->as.since + TWO > q->g->round && explains(q, a, b))
+				return 2;
+		}
 	}
-	return false;
+	return 0;
 }
 
-void verify_restart_judge(struct verify *v, uint32_t segment, const struct saina_segment *g,
-			  const float *out, uint32_t n, const struct verify_restart *how,
-			  const char *sentence)
+unsigned int verify_restart_judge(struct verify *v, uint32_t segment, const struct saina_segment *g,
+				  const float *out, uint32_t n, const struct verify_restart *how,
+				  const char *sentence, struct verify_restarted found[2])
 {
-	/* one wrong sum is enough, and later ones may follow from it */
-	struct judge *q = v->wrong ? NULL : calloc(1, sizeof(*q));
-	bool explained = false;
+	struct judge *q;
+	unsigned int few = 0;
 
-	if (q) {
-		*q = (struct judge){
-			.v = v, .g = g, .how = how, .out = out, .n = n, .place = (uint64_t)segment * v->payload,
-		};
-		list(q);
-		explained = any(q);
-		free(q);
+	/* one wrong sum is enough, and later ones may follow from it */
+	if (v->wrong) {
+		v->wrong++;
+		return 0;
 	}
-	if (explained && v->restarts) {
+	q = malloc(sizeof(*q));
+	if (!q) {
+		v->unknown++;
+		return 0;
+	}
+	*q = (struct judge){
+		.v = v, .g = g, .how = how, .out = out, .n = n, .place = (uint64_t)segment * v->payload,
+	};
+	list(q);
+	few = search(q, found);
+	free(q);
+	if (few && v->restarts) {
 		v->right++;
 		v->bounded++;
-	} else if (explained) {
+	} else if (few) {
 		if (!v->unknown++)
 			snprintf(v->what, sizeof(v->what),
 				 "right if workers were restarted, which --restarts accepts: %s", sentence);
-	} else if (!v->wrong++) {
+	} else {
+		v->wrong++;
 		snprintf(v->what, sizeof(v->what), "%s", sentence);
 	}
+	return few;
 }

@@ -17,15 +17,24 @@ struct verify_restart {
 	double off;
 };
 
+/* A worker that was restarted in round @since, as far as a result says. */
+struct verify_restarted {
+	unsigned int w;
+	uint32_t since;
+};
+
 /*
  * A result that is not on record is right (with @v->restarts) or unknown if a restart of one or two
  * other workers explains it, else wrong.  Counts it; @sentence describes it.
  *
  * @out: [n] the result of segment @segment: a mean, whose contributors @g has
  * @v->sums: [workers][payload] what each has contributed by the record
+ * @found: the workers whose restart explains it
+ *
+ * Return: how many of @found are set
  */
-void verify_restart_judge(struct verify *v, uint32_t segment, const struct saina_segment *g,
+unsigned int verify_restart_judge(struct verify *v, uint32_t segment, const struct saina_segment *g,
 			  const float *out, uint32_t n, const struct verify_restart *how,
-			  const char *sentence);
+			  const char *sentence, struct verify_restarted found[2]);
 
 #endif /* VERIFY_RESTART_H */
