@@ -31,16 +31,17 @@ nameless() {
 check "join: a JOIN by name that has no name is refused" slowwait 20 nameless
 
 # Sends messages of known and unknown types, with each length that a message has or had.
-answered=$(in_worker 2 python3 - <<-'END'
-	import select, socket, time
+answered=$(in_worker 2 python3 - "$TOP/uapi/saina/proto.h" <<-'END'
+	import re, select, socket, sys, time
+	version = int(re.search(r"#define SAINA_PROTO_VERSION\s+(\d+)", open(sys.argv[1]).read())[1])
 	length_of, got = {}, {}
 	# 18: a REFUSE, as another agent or an echo service would send it back
-	for type_, version in ((16, 5), (20, 5), (20, 2), (99, 5), (18, 5), (18, 2)):
+	for type_, of in ((16, version), (20, version), (20, 2), (99, version), (18, version), (18, 2)):
 	    for length in (1, 48, 72, 136, 168, 219, 220, 300):
 	        # of its own, so that an answer that is late is not taken for another's
 	        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 	        s.connect(("10.190.0.1", 48865))
-	        s.send((bytes((version, type_)) + bytes(length))[:length])
+	        s.send((bytes((of, type_)) + bytes(length))[:length])
 	        length_of[s], got[s] = length, 0
 	end = time.monotonic() + 20
 	while time.monotonic() < end:
