@@ -7,7 +7,7 @@
     k          a client sets k of a job with policy external, whose workers make rounds: when the
                answer arrives, and when a round has the new k
 
-Documentation/policies.rst section 7 has figures and what they depend on.
+Documentation/policies.rst section 6 has figures and what they depend on.
 """
 
 import argparse
@@ -101,7 +101,7 @@ class Bench(Jobs):
 
 def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="selftests/bench/control.py", description="What the control plane promises about time, by real workers in "
-                                "namespaces on this machine.  See Documentation/policies.rst, section 7.",
+                                "namespaces on this machine.  See Documentation/policies.rst, section 6.",
                                 epilog="The machine must have nothing else to do: what is measured includes how long "
                                 "processes wait for a processor.")
     p.add_argument("--quick", action="store_true", help="few rounds, only to see that it runs")
