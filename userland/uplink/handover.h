@@ -24,7 +24,6 @@ enum uplink_fd {
 	UPLINK_FD_NETNS,	/* network namespace of the port; saina-uplink enters it */
 	UPLINK_FD_HOT,		/* inner map of saina_hot_<payload>, to be mapped read-only */
 	UPLINK_FD_AWAY,		/* inner map of saina_away: a ring buffer */
-	UPLINK_FD_RING,		/* inner map of saina_ring_<payload>, to be mapped read-only */
 	UPLINK_FD_COUNT
 };
 
@@ -84,7 +83,10 @@ enum uplink_state {
 	UPLINK_STARTING	= 1,	/* not yet admitted by the parent; @error may say why */
 	UPLINK_ADMITTED	= 2,	/* @workers to @first_round are valid; the own job may admit members */
 	UPLINK_RUNNING	= 3,	/* admitted by the own job, too: sums go up */
-	UPLINK_ENDED	= 4,	/* the process ends; @error says why */
+	UPLINK_ENDED	= 4,	/* the process ends; @error says why.  Start it again, with back-off */
+	UPLINK_STALE	= 5,	/* .. and sums that are AWAY have no result any more: the own job must
+				 * begin anew (its workers join again) before it is started again
+				 */
 };
 
 /**
