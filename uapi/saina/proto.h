@@ -133,13 +133,18 @@ enum saina_elem_type {
 #define SAINA_F_RESEND		0x04	/* unicast: you were counted in it */
 #define SAINA_F_PULLED		0x08	/* unicast: answers a PULL */
 #define SAINA_F_DROP_LATE	0x10	/* policy late=drop: keep no residual */
+#define SAINA_F_AWAY		0x20	/* ASK_REPLY: an asked slot's sum is with the parent */
 #define SAINA_F_FRESH		0x40	/* SUM: may be used for the next step */
 #define SAINA_F_TYPES		0x80	/* RESULT: of integers and floats, so there is no sum */
-#define SAINA_F_ANSWER_MASK	0xdf
-/* hdr.flags of requests */
+/*
+ * hdr.flags of requests.  A GRAD of the job's uplink worker is a result, and has DEGRADED and
+ * DROP_LATE of the parent's; LATE: the parent has not counted this job
+ */
 #define SAINA_F_FAST		0x01	/* READY: a PROBE_REPLY came by redirect */
 #define SAINA_F_NAMED		0x02	/* JOIN: struct saina_join_named; hdr.job is 0 */
 #define SAINA_F_REPORT		0x04	/* HEARTBEAT: struct saina_report follows */
+#define SAINA_F_TREE		0x08	/* JOIN: divides by weight; WELCOME: struct saina_welcome_tree */
+#define SAINA_F_NODE		0x10	/* JOIN: is a job; struct saina_join_node */
 #define SAINA_F_RETRANSMIT	0x20	/* data port, not PROBE, ASK: sent before (statistics) */
 
 /* hdr.k of NAK: why a message is not counted; of GO: 0, or MODE */
@@ -162,8 +167,7 @@ enum saina_nak {
  * @k: RESULT: k of the policy that was latched when the slot opened; NAK: enum saina_nak;
  *	STATUS: 1 + the parts that a round's data have under the present policy (CODED; no other
  *	has any), 0: not said
- * @reserved: 0; the place of a GRAD's weight, should one ever be the sum of
- *	several workers
+ * @reserved: 0
  * @round: round number, from the job's first round to SAINA_ROUND_MAX; never
  *	wraps.  In parameter-server mode the number of the sender's step
  * @segment: which payload-sized piece of the gradient, 0..segments-1; GO: the window;
@@ -178,8 +182,9 @@ enum saina_nak {
  *	SAINA_EXPONENT_INT: it holds integers.  Contributors choose their own; a result has the
  *	coarsest of them, or NAN if any has.  INT if all have; if only some have, the result has
  *	NAN and SAINA_F_TYPES, and its payload begins with the mask (__le64) of those
- * @contributors: RESULT: how many gradients are in the sum (= bits in @mask):
- *	the divisor of the mean; never the k advertised by anything else; STATUS: the part that
+ * @contributors: RESULT: how many gradients are in the sum (= bits in @mask); 0 only in a job
+ *	with a parent that has not counted it.  The divisor of the mean is @contributors +
+ *	@slot_round, never the k advertised by anything else; STATUS: the part that
  *	the addressee computes, if there are parts
  * @next_k: RESULT: k of the policy as it will be for the next round, as known
  *	when the result was made (advisory)
@@ -197,7 +202,8 @@ enum saina_nak {
  *	number of the output array that doorbells are answered in, 0: use messages
  * @slot_round: STALE, ASK_REPLY: the next round the data path will open (1 + the newest
  *	opened); SUM, NAK, GO: how many steps all of the worker's group have finished; with k
- *	MODE: the first round or step of the other mode.  Elsewhere 0
+ *	MODE: the first round or step of the other mode; GRAD: workers whose gradients are in
+ *	it, less 1; RESULT: workers in the sum, less @contributors.  Elsewhere 0
  * @session: random, chosen by the agent at each admission; names one
  *	incarnation of a worker and is known to nobody else.  0 in JOIN and in
  *	multicast, but for PROBE_REPLY, which has the worker's
@@ -314,6 +320,29 @@ struct saina_join_named {
 } __attribute__((packed, aligned(4)));
 
 /**
+ * struct saina_join_node - body of JOIN with NODE: a job joins another one, its parent
+ * @named: as with NAMED, @named.job is read only with that flag
+ * @incarnation: random, of the job's data path: that a node starts again does not change it
+ * @name_hash: of the name of the node's host
+ * @max_weight: workers that its gradient may stand for
+ * @segments, @payload, @ring, @elem: of the job, to be the parent's; @payload: as in WELCOME
+ * @pool: of the job
+ * @reserved: 0
+ */
+struct saina_join_node {
+	struct saina_join_named named;
+	__le64	incarnation;
+	__le64	name_hash;
+	__le32	max_weight;
+	__le32	segments;
+	__le16	payload;
+	__le16	pool;
+	__le16	ring;
+	__u8	elem;
+	__u8	reserved[9];
+} __attribute__((packed, aligned(4)));
+
+/**
  * struct saina_welcome - body of WELCOME (hdr.worker, hdr.session are the
  *	worker's from now on)
  * @nonce: of the JOIN
@@ -361,6 +390,24 @@ struct saina_welcome {
 	__u8	reserved[1];
 } __attribute__((packed, aligned(4)));
 
+/**
+ * struct saina_welcome_tree - body of WELCOME with TREE, the answer to a JOIN with TREE
+ * @welcome: as without it
+ * @weight: workers of all jobs of the tree: integers leave room for so many
+ * @rank0: the worker's number among these; a node's: the first of its workers
+ * @depth: jobs above this one
+ * @reserved: 0
+ * @quorum: workers without which the tree does not go on; 0: none is set
+ */
+struct saina_welcome_tree {
+	struct saina_welcome welcome;
+	__le32	weight;
+	__le32	rank0;
+	__u8	depth;
+	__u8	reserved[3];
+	__le32	quorum;
+} __attribute__((packed, aligned(4)));
+
 /* Why a JOIN, READY, HEARTBEAT or LEAVE was refused. */
 enum saina_refusal {
 	SAINA_REFUSE_MALFORMED	= 1,
@@ -373,6 +420,10 @@ enum saina_refusal {
 	SAINA_REFUSE_PORT	= 8,	/* not seen to come in by a port of ours: ask again */
 	SAINA_REFUSE_SESSION	= 9,	/* not, or no longer, admitted: JOIN again */
 	SAINA_REFUSE_VERSION	= 10,
+	SAINA_REFUSE_TREE	= 11,	/* the job is in a tree, and JOIN has no TREE: say so */
+	SAINA_REFUSE_NO_ROOT	= 12,	/* the job has a parent that has not admitted it: ask again */
+	SAINA_REFUSE_MISMATCH	= 13,	/* NODE: segments, payload, ring or type are not the parent's */
+	SAINA_REFUSE_WEIGHT	= 14,	/* NODE: more workers than the parent has room for */
 };
 
 /**
@@ -440,6 +491,8 @@ SAINA_ASSERT(sizeof(struct saina_doorbell) == 16, "saina_doorbell is 16 bytes");
 SAINA_ASSERT(sizeof(struct saina_join) == 88, "saina_join is 88 bytes");
 SAINA_ASSERT(sizeof(struct saina_join_named) == 120, "saina_join_named is 120 bytes");
 SAINA_ASSERT(sizeof(struct saina_welcome) == 48, "saina_welcome is 48 bytes");
+SAINA_ASSERT(sizeof(struct saina_join_node) == 160, "saina_join_node is 160 bytes");
+SAINA_ASSERT(sizeof(struct saina_welcome_tree) == 64, "saina_welcome_tree is 64 bytes");
 SAINA_ASSERT(sizeof(struct saina_refuse) == 172, "saina_refuse is 172 bytes");
 SAINA_ASSERT(sizeof(struct saina_hdr) + sizeof(struct saina_refuse) == SAINA_CTRL_LEN,
 	     "a REFUSE is as long as what it answers");
