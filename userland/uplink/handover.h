@@ -6,8 +6,9 @@
  * sainad sends one struct uplink_handover, with UPLINK_FD_COUNT descriptors (SCM_RIGHTS) in the
  * order of enum uplink_fd.  saina-uplink sends struct uplink_report: one when it has begun, one
  * whenever @state, @workers or @error changes, and else at most two in a second.  It ends when
- * the socket is closed, and closes it when it ends.  Numbers are in host byte order, both are of
- * one build.
+ * the socket is closed, without leaving the parent's job, so that the next one goes on in its
+ * place; at SIGTERM it leaves that job and ends (the own job was deleted or stopped).  Numbers are
+ * in host byte order, both are of one build.
  */
 #ifndef SAINA_UPLINK_HANDOVER_H
 #define SAINA_UPLINK_HANDOVER_H
@@ -21,7 +22,10 @@
 #define UPLINK_VERSION 1
 
 enum uplink_fd {
-	UPLINK_FD_NETNS,	/* network namespace of the port; saina-uplink enters it */
+	UPLINK_FD_NETNS,	/* network namespace of the port of the own job's bridge.  Sockets to
+				 * the parent are opened in sainad's own, in which saina-uplink is
+				 * started: the uplink is the device of `ip route get PARENT'
+				 */
 	UPLINK_FD_HOT,		/* inner map of saina_hot_<payload>, to be mapped read-only */
 	UPLINK_FD_AWAY,		/* inner map of saina_away: a ring buffer */
 	UPLINK_FD_COUNT
