@@ -179,6 +179,17 @@ struct {
 	});
 } saina_wcount SEC(".maps");
 
+/* Only jobs with an uplink have one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SAINA_JOBS_MAX);
+	__type(key, __u32);
+	__array(values, struct {
+		__uint(type, BPF_MAP_TYPE_RINGBUF);
+		__uint(max_entries, 4096);
+	});
+} saina_away SEC(".maps");
+
 /* The value size of an inner map is fixed, so each payload size has its own outer maps. */
 #define SAINA_SIZED_MAP(NAME, ENTRIES, VALUE, FLAGS)			\
 struct {								\
@@ -194,11 +205,11 @@ struct {								\
 	});								\
 } NAME SEC(".maps");
 /*
- * Workers map the ring, and an input array each.  Parameter server with groups: a view for each
+ * Workers map the ring, and an input array each; a relay maps the hot slots.  Parameter server with groups: a view for each
  * group of a job.
  */
 #define SAINA_SIZED_MAPS(E)								\
-SAINA_SIZED_MAP(saina_hot_##E, SAINA_JOBS_MAX, saina_slot_##E, 0)			\
+SAINA_SIZED_MAP(saina_hot_##E, SAINA_JOBS_MAX, saina_slot_##E, BPF_F_MMAPABLE)		\
 SAINA_SIZED_MAP(saina_ring_##E, SAINA_JOBS_MAX, saina_slot_##E, BPF_F_MMAPABLE)		\
 SAINA_SIZED_MAP(saina_view_##E, SAINA_JOBS_MAX * SAINA_WORKERS_MAX, saina_slot_##E, 0)	\
 SAINA_SIZED_MAP(saina_input_##E, SAINA_JOBS_MAX * SAINA_WORKERS_MAX, saina_input_##E,	\

@@ -9,7 +9,8 @@
  *   saina_jobs      ARRAY_OF_MAPS[256]    J -> ARRAY[1] of struct saina_job_conf
  *   saina_rt        ARRAY[256]            J -> struct saina_job_rt
  *   saina_clock     ARRAY[256]            J -> struct saina_clock
- *   saina_hot_<E>   ARRAY_OF_MAPS[256]    J -> ARRAY[pool] of slots of E elements
+ *   saina_hot_<E>   ARRAY_OF_MAPS[256]    J -> ARRAY[pool] of slots of E elements, which the
+ *                                         relay of a job with an uplink has mapped to read
  *   saina_ring_<E>  ARRAY_OF_MAPS[256]    J -> ARRAY[segments * ring] of the same, which workers
  *                                         by reference have mapped to read
  *   saina_view_<E>  ARRAY_OF_MAPS[256 * 64] J * 64 + group -> ARRAY[segments] of the same: the
@@ -32,6 +33,7 @@
  *   saina_join_src  LRU_HASH              struct saina_addr -> struct saina_place
  *   saina_events    RINGBUF               struct saina_event
  *   saina_relay     RINGBUF               struct saina_relay_msg: results for slow ports
+ *   saina_away      ARRAY_OF_MAPS[256]    J -> RINGBUF of struct saina_away, of jobs with an uplink
  *
  * A job's configuration is replaced as a whole: a new one-element inner map is
  * put in saina_jobs, so a program sees the old or the new snapshot, never a
@@ -50,7 +52,7 @@
  * Version of the maps' names, types, keys, values, sizes and meaning.  Any change takes the next
  * number.  Maps pinned under another number are neither opened nor read.
  */
-#define SAINA_LAYOUT		21
+#define SAINA_LAYOUT		22
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -158,6 +160,8 @@ static inline __u32 saina_policy_lead(const struct saina_policy *p, __u32 ring)
  * @mac: source MAC
  * @flags: SAINA_BIND_*
  * @pad: 0
+ * @max_weight: a GRAD with slot_round not 0 and >= max_weight is dropped (WEIGHT).  A worker: 0 or 1;
+ *	a node: how many workers it may stand for; the uplink worker: one more than the whole tree has
  */
 struct saina_binding {
 	__u64	session;
@@ -166,7 +170,8 @@ struct saina_binding {
 	__be16	udp_port;
 	__u8	mac[6];
 	__u8	flags;
-	__u8	pad[7];
+	__u8	pad[3];
+	__u32	max_weight;
 };
 
 /**
@@ -185,6 +190,8 @@ struct saina_binding {
  *	(SAINA_SIGN_WORDS(payload, 1))
  * @active: workers alive
  * @relay: workers whose results take the slow path
+ * @uplink: bit of the uplink worker, whose GRADs are results of the parent's job; 0: there is none.
+ *	It is BOUND, but in no other mask.  Changes only while no slot is AWAY
  * @group: multicast group of the results
  * @pad: 0
  * @policy: the policy asked for; in force from the first round that opens
@@ -210,6 +217,7 @@ struct saina_job_conf {
 	__u32	sign_words;
 	__u64	active;
 	__u64	relay;
+	__u64	uplink;
 	__be32	group;
 	__u32	pad;
 	struct saina_policy policy;
@@ -336,6 +344,7 @@ enum saina_slot_state {
 	SAINA_SLOT_OPEN		= 1,
 	SAINA_SLOT_DONE		= 2,
 	SAINA_SLOT_PS		= 3,	/* parameters: a ring entry, or a group's view of it */
+	SAINA_SLOT_AWAY		= 4,	/* complete, and frozen until its result comes from above */
 };
 
 /**
@@ -360,8 +369,10 @@ enum saina_slot_state {
  * @parts: latched, CODED: parts of the gradient; worker w computes part w % parts; else 0
  * @sum_tag: float jobs: what the sums are of; saina.ko's, under its own lock.  PS:
  *	version, the number of INCs in the sums.  (Of a view @round is the step, @policy the
- *	base.)  Rounds of integers: with SAINA_F_TYPES the mask of the contributors that sent
- *	integers, else 1 + the worker that brought @exponent, 0 once that was counted
+ *	base.)
+ * @scale_by: rounds of integers: 1 + the worker that brought @exponent, 0 once that was counted
+ * @weight: rounds of integers: workers in the sums, less @count: the sum of GRAD.slot_round, or the
+ *	uplink worker's
  * @deadline: when the time-out is over, CLOCK_MONOTONIC ns; 0: there is none
  */
 struct saina_slot_meta {
@@ -380,7 +391,13 @@ struct saina_slot_meta {
 	__u8	applied;
 	__u8	k_min;
 	__u8	parts;
-	__u64	sum_tag;
+	union {
+		__u64	sum_tag;
+		struct {
+			__u32	scale_by;
+			__u32	weight;
+		};
+	};
 	__u64	deadline;
 };
 SAINA_ASSERT(sizeof(struct saina_slot_meta) == 64, "saina_slot_meta is 64 bytes");
@@ -415,6 +432,7 @@ SAINA_SHM_SAME(exponent, exponent);
 SAINA_SHM_SAME(policy, policy);
 SAINA_SHM_SAME(seen, mask);
 SAINA_SHM_SAME(flags, flags);
+SAINA_SHM_SAME(weight, weight);
 SAINA_ASSERT(SAINA_SLOT_DONE == SAINA_OUTPUT_VALID, "SAINA_OUTPUT_VALID");
 
 struct saina_counted {
@@ -528,6 +546,18 @@ struct saina_asked {
  */
 struct saina_event_seen {
 	__u64	last[SAINA_EVENT_SEEN_N];
+};
+
+/**
+ * struct saina_away - a slot has become AWAY
+ * @round: of its sum
+ * @segment: of its sum
+ *
+ * Records are lost if the ring is full; heads of hot slots say which slots are AWAY.
+ */
+struct saina_away {
+	__u32	round;
+	__u32	segment;
 };
 
 enum saina_event_type {

@@ -69,7 +69,9 @@
 	X(STAMP,	"stamp",	1, "doorbells for segments whose input is of another round or session") \
 	X(COARSENED,	"coarsened",	0, "slots whose block scale is coarser than another worker's, because of this one") \
 	X(NONFINITE,	"non-finite",	0, "gradients with a NaN or an infinity, which make their result NaN") \
-	X(LEAD,		"lead",		1, "next round while a live worker is too many rounds behind")
+	X(LEAD,		"lead",		1, "next round while a live worker is too many rounds behind") \
+	X(AWAY,		"away",		1, "gradients for a segment whose sum is complete and on its way through the parent's job") \
+	X(WEIGHT,	"weight",	1, "gradients said to be of more workers than the sender may stand for")
 
 enum saina_counter {
 #define SAINA_COUNTER_ENUM(id, name, drop, text) SAINA_C_##id,

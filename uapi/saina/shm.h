@@ -33,14 +33,20 @@
  * @round: of the gradient
  * @segment: likewise
  * @exponent: block scale of the gradient, as in a GRAD
- * @pad: not looked at
+ * @flags: of the uplink worker of a job: as in its GRAD
+ * @weight: likewise: slot_round of its GRAD
+ * @pad: not looked at, nor are @flags and @weight of other workers
+ * @pad1: likewise
  */
 struct saina_input_head {
 	__u64	session;
 	__u32	round;
 	__u32	segment;
 	__s8	exponent;
-	__u8	pad[47];
+	__u8	flags;
+	__u8	pad[2];
+	__u32	weight;
+	__u8	pad1[40];
 };
 SAINA_ASSERT(sizeof(struct saina_input_head) == 64, "saina_input_head is 64 bytes");
 
@@ -60,7 +66,9 @@ SAINA_ASSERT(sizeof(struct saina_input_head) == 64, "saina_input_head is 64 byte
  * @pad: of the data path
  * @pad1: likewise
  * @flags: SAINA_F_*
+ * @weight: slot_round of a RESULT: workers in the sums, less @contributors
  * @pad2: of the data path
+ * @pad3: likewise
  */
 struct saina_output_head {
 	__u32	round;
@@ -74,7 +82,9 @@ struct saina_output_head {
 	__u64	pad[2];
 	__u32	pad1;
 	__u8	flags;
-	__u8	pad2[19];
+	__u8	pad2[7];
+	__u32	weight;
+	__u8	pad3[8];
 };
 SAINA_ASSERT(sizeof(struct saina_output_head) == 64, "saina_output_head is 64 bytes");
 

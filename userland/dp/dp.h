@@ -90,6 +90,13 @@ int saina_dp_shm_revoke(struct saina_dp *dp, __u16 job, __u64 workers);
 bool saina_dp_shm_is_granted(struct saina_dp *dp, __u16 job, unsigned int w);
 __u32 saina_dp_shm_output_id(struct saina_dp *dp, __u16 job);	/* 0: none */
 
+/*
+ * Memory of the relay of a job with an uplink: fd[0] its hot slots, which can be mapped to read, fd[1]
+ * the ring of struct saina_away.  Both are open until the caller closes them.  They are of this
+ * generation.  -ENOENT: the job has no uplink.
+ */
+int saina_dp_uplink_grant(struct saina_dp *dp, __u16 job, int fd[2]);
+
 /* Counters summed over the CPUs; @worker < 0 or @job < 0: those that belong to no job. */
 int saina_dp_counters(struct saina_dp *dp, int job, int worker, struct saina_counters *out);
 extern const struct saina_counter_info {

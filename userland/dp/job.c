@@ -33,7 +33,8 @@ int dp_job_map_create(struct saina_dp *dp, const struct saina_job_conf *c, enum 
 		enum bpf_map_type type;
 		__u32 value, entries, flags;
 	} spec[DP_JOB_MAPS] = {
-		[DP_JOB_HOT] = { BPF_MAP_TYPE_ARRAY, slot, c->pool, BPF_F_INNER_MAP },
+		[DP_JOB_HOT] = { BPF_MAP_TYPE_ARRAY, slot, c->pool,
+				 BPF_F_INNER_MAP | BPF_F_MMAPABLE },
 		[DP_JOB_RING] = { BPF_MAP_TYPE_ARRAY, slot, c->segments * c->ring,
 				  BPF_F_INNER_MAP | BPF_F_MMAPABLE },
 		[DP_JOB_COUNTED] = { BPF_MAP_TYPE_ARRAY, sizeof(struct saina_counted), c->segments,

@@ -16,11 +16,11 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* A change of one of these requires the next SAINA_LAYOUT in uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: increase SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 21, "the sizes below are those of layout 21");
-SAINA_ASSERT(DP_MAPS == 44, "there are other maps: increase SAINA_LAYOUT");
+SAINA_ASSERT(SAINA_LAYOUT == 22, "the sizes below are those of layout 22");
+SAINA_ASSERT(DP_MAPS == 45, "there are other maps: increase SAINA_LAYOUT");
 SAINA_ASSERT(SAINA_JC_N <= SAINA_JC_ROOM, "no room for another counter of jobs");
 LAYOUT_SIZE(saina_global, 12);
-LAYOUT_SIZE(saina_job_conf, 2304);
+LAYOUT_SIZE(saina_job_conf, 2312);
 LAYOUT_SIZE(saina_job_rt, 520);
 LAYOUT_SIZE(saina_slot_meta, 64);
 LAYOUT_SIZE(saina_counted, 256);
@@ -29,7 +29,8 @@ LAYOUT_SIZE(saina_output_head, 64);
 LAYOUT_SIZE(saina_slot_lock, 64);
 LAYOUT_SIZE(saina_clock, 2680);
 LAYOUT_SIZE(saina_arrival, 224);
-LAYOUT_SIZE(saina_counters, 464);
+LAYOUT_SIZE(saina_counters, 480);
+LAYOUT_SIZE(saina_away, 8);
 LAYOUT_SIZE(saina_port_conf, 32);
 LAYOUT_SIZE(saina_addr, 16);
 LAYOUT_SIZE(saina_place, 12);
@@ -59,6 +60,7 @@ const char *const dp_map_name[DP_MAPS] = {
 	[DP_ASKED] = "saina_asked",
 	[DP_EVENT_SEEN] = "saina_event_seen",
 	[DP_ARRIVAL] = "saina_arrival",
+	[DP_AWAY] = "saina_away",
 	SAINA_ELEMS_LIST(MAP_NAME_HOT)
 	SAINA_ELEMS_LIST(MAP_NAME_RING)
 	SAINA_ELEMS_LIST(MAP_NAME_INPUT)

@@ -34,6 +34,7 @@ enum dp_map {
 	DP_TC_HANDOFF,
 	DP_ASKED,
 	DP_EVENT_SEEN,
+	DP_AWAY,
 	DP_HOT,
 	DP_RING = DP_HOT + DP_SIZES,
 	DP_VIEW = DP_RING + DP_SIZES,
@@ -129,7 +130,7 @@ struct saina_dp {
  *	port		the ports
  *	fanout, job	where results go; the jobs
  *	touch		first reading of their maps
- *	shm, group, read, publish, event
+ *	shm, group, uplink, read, publish, event
  *	attach, open	changes of a port; opening and closing
  */
 
@@ -250,6 +251,12 @@ int dp_group_grow(struct saina_dp *dp, const struct saina_job_conf *c);
 /* ... and removes the others, after; or all. */
 void dp_group_shrink(struct saina_dp *dp, const struct saina_job_conf *c);
 void dp_group_clear(struct saina_dp *dp, const struct saina_job_conf *c);
+
+/* uplink.c: creates the ring of a job with an uplink, before its snapshot is in force ... */
+int dp_uplink_grow(struct saina_dp *dp, const struct saina_job_conf *c);
+/* ... and removes that of a job without one, after; or of any. */
+void dp_uplink_shrink(struct saina_dp *dp, const struct saina_job_conf *c);
+void dp_uplink_clear(struct saina_dp *dp, const struct saina_job_conf *c);
 
 /* event.c */
 void dp_rings_close(struct saina_dp *dp);

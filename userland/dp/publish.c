@@ -108,6 +108,7 @@ static void job_withdraw(struct saina_dp *dp, const struct dp_job *j)
 	dp_outer_clear(dp, DP_JOBS, j->conf.job);
 	dp_job_maps_clear(dp, &j->conf, false);
 	dp_group_clear(dp, &j->conf);
+	dp_uplink_clear(dp, &j->conf);
 	dp_shm_clear(dp, &j->conf);
 }
 
@@ -124,6 +125,7 @@ static void generation_end(struct saina_dp *dp, struct dp_job *j,
 	j->maps[DP_JOB_WCOUNT] = -1;
 	dp_job_maps_close(j->maps);
 	dp_group_clear(dp, &j->conf);
+	dp_uplink_clear(dp, &j->conf);
 	dp_shm_clear(dp, &j->conf);
 	j->live = false;
 }
@@ -203,6 +205,8 @@ int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
 	if (!err)
 		err = dp_group_grow(dp, conf);
 	if (!err)
+		err = dp_uplink_grow(dp, conf);
+	if (!err)
 		err = snapshot_publish(dp, conf);
 	if (err) {
 		if (fresh)
@@ -212,6 +216,7 @@ int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
 	j->conf = *conf;
 	dp_fanout_shrink(dp, j, conf);
 	dp_group_shrink(dp, conf);
+	dp_uplink_shrink(dp, conf);
 	return 0;
 }
 
