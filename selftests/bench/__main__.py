@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""make bench: all-reduce of float32 by libsaina, beside Gloo and Open MPI.
+"""make bench: all-reduce of float32 by libsaina, compared with Gloo and Open MPI.
 
 `saina bench' in labs of this machine, so that bridges, MTUs and links can be chosen.  Each place has two labs of
 the same kind:
@@ -124,7 +124,7 @@ def link(text: str) -> str:
 
 def arguments(argv) -> argparse.Namespace:
     p = argparse.ArgumentParser(
-        prog="selftests/bench", description="All-reduce of float32 by libsaina beside Gloo and Open MPI, in namespaces on this machine.  "
+        prog="selftests/bench", description="All-reduce of float32 by libsaina, compared with Gloo and Open MPI, in namespaces on this machine.  "
         "See Documentation/bench.rst.", epilog="Lists are separated by commas.  One of --bridge, --hook, --mtu, --workers, --links, --sizes replaces "
         "the plan by every combination of them.  Exit status: 0; 1: the run ended with an error, for example a wrong sum; 2: usage; "
         "3: places or contenders were left out (the output names them); 130: interrupted.")

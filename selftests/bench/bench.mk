@@ -18,7 +18,7 @@ ALL += $(addprefix $(B)/,bench-datapath bench-control bench.bpf.o)
 bench-deps: deps
 	tools/install-deps bench
 
-# All-reduce, beside the peers.
+# All-reduce, compared with the peers.
 bench: bench-deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all
 	/usr/bin/python3 selftests/bench $(BENCH_ARGS)

@@ -70,12 +70,12 @@ void report_open(struct report *r, bool json)
 		abort();
 }
 
-void report_method(struct report *r, const char *text, const char *beside)
+void report_method(struct report *r, const char *text, const char *ratio)
 {
 	json_object_set_new(r->root, "method", json_string(text));
 	if (!r->json)
 		printf("%s\n\n%8s  %-28s %9s  %s\n", text, "elements", "branch", "ns/packet",
-		       beside);
+		       ratio);
 }
 
 void report_row(struct report *r, unsigned int elems, const char *name, double ns, double base)

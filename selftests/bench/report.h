@@ -30,8 +30,8 @@ struct report {
 /* Prints every tenth cycle that begins. */
 void report_progress(unsigned int cycle, unsigned int cycles);
 void report_open(struct report *r, bool json);
-/* @beside: heading of the column with ratios; @base: what a row has its ratio to, in ns */
-void report_method(struct report *r, const char *text, const char *beside);
+/* @ratio: heading of the column with ratios; @base: what a row has its ratio to, in ns */
+void report_method(struct report *r, const char *text, const char *ratio);
 void report_row(struct report *r, unsigned int elems, const char *name, double ns, double base);
 /* @value should be at most @limit. */
 void report_verdict(struct report *r, const char *what, double value, double limit);

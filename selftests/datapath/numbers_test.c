@@ -20,7 +20,7 @@ static const char *hook = "xdp";
 /* How gradients are sent.  BOTH: every other worker uses shared memory. */
 enum way { MESSAGES, REFERENCE, BOTH, WAYS };
 
-static const char *const ways[] = { "in messages", "by reference", "both ways" };
+static const char *const ways[] = { "in messages", "by shared memory", "both ways" };
 
 static bool uses_shm(const struct job *j, unsigned int w)
 {

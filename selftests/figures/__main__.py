@@ -3,7 +3,7 @@
 
 Workers are real processes in namespaces of this machine and their gradients real packets, summed by
 SAINA's program on a bridge's ports.  Their computation is emulated: they sleep, for times that are drawn
-beforehand.  The report has the measured values beside the published ones, and beside those that the
+beforehand.  The report has the measured values next to the published ones, and to those that the
 published models predict.  The time to accuracy is simulated (accuracy.py), at some points also measured
 (real.py), and measured with PyTorch (fashion.py).
 """
@@ -40,7 +40,7 @@ NAMES = [*FIGURES, deadline.NAME, accuracy.NAME, real.NAME, fashion.NAME]
 def arguments(argv) -> argparse.Namespace:
     p = argparse.ArgumentParser(
         prog="selftests/figures", description="Measures published results of policies like those of SAINA, with real workers and packets in "
-        "network namespaces on this machine, and prints them beside the published and simulated values.  See Documentation/figures.rst.",
+        "network namespaces on this machine, and prints them next to the published and simulated values.  See Documentation/figures.rst.",
         epilog="Finished runs are kept in build/figures; the same command makes only the missing ones.  "
         "Exit status: 0; 1: could not begin; 2: usage; 3: runs failed, the report names them; 130: interrupted.")
     p.add_argument("--quick", action="store_true", help="few and short runs, about 5 minutes (without --quick: six to seven hours)")

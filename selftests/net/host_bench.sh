@@ -6,7 +6,7 @@
 #     sainad, br0 ---- w0 (the lab's)
 #              \------ the bench's own workers, in namespaces saina-bench-PID-w*
 #
-# 1. A run, by messages and by reference, with another policy
+# 1. A run, by messages and by shared memory, with another policy
 # 2. What it refuses
 # 3. Ctrl-C, and SIGKILL, after which the next run removes what was left
 
@@ -36,12 +36,12 @@ unchanged() { # sainad may hear of a port's end a moment later
 	[ "$before" = "$(state)" ]
 }
 
-# 1. A run, by messages and by reference, with another policy
+# 1. A run, by messages and by shared memory, with another policy
 # With fastest, a late worker's question may arrive when the others have gone on.
 expected_log='asked for round [0-9]+, which is gone'
 bench -j bench workers 3 policy fastest:k=2 seconds 0.05 -b 4K -e 16K -f 4 >"$WORK/report" 2>"$WORK/bench.err"
 equal "bench: ends with status 0" 0 $? || diag "$(cat "$WORK/bench.err")"
-equal "bench: measures each size by messages and by reference" "4096 messages 4096 reference 16384 messages 16384 reference" \
+equal "bench: measures each size by messages and by shared memory" "4096 messages 4096 reference 16384 messages 16384 reference" \
 	"$(jq -r '[.[].rows[]|select(.by|IN("messages","reference"))|"\(.size) \(.by)"]|join(" ")' "$WORK/report")"
 equal "bench: all sums were checked, and all figures follow from time and size" "" \
 	"$(jq -c '.[]|.workers as $n|.rows[]|select(.wrong != 0 or .time_us <= 0 or .rounds < 1 or

@@ -7,7 +7,7 @@
 #     w0 .. w2: quick        w3: is stopped for a while, and stays alive
 #
 # 1. The others wait, it is named, and it goes on
-# 2. The same by reference
+# 2. The same with shared memory
 # 3. What the log advises: the others go on
 # 4. lead=none: the others go on, and it ends
 
@@ -62,7 +62,7 @@ waits() { # JOB [WORD...]: a job with a ring of 8 rounds and lead=4, whose other
 waits messages
 saina job del messages
 
-# 2. The same by reference
+# 2. The same with shared memory
 waits memory by-reference
 saina job del memory
 

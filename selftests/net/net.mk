@@ -27,7 +27,7 @@ MIXED_TESTS := basic loss policy sfcd death hostile
 $(foreach t,$(MIXED_TESTS),$(call test,net/$(t)-mixed,full,host,600,env SAINA_TEST_HOOK=mixed selftests/net/$(t).sh))
 # It waits twice for ten seconds.
 $(call test,net/sweep,full,host,400,selftests/net/sweep.sh)
-# By reference in front of Open vSwitch.
+# Shared memory in front of Open vSwitch.
 $(call test,net/shm-ovs,full,host,400,selftests/net/shm.sh ovs)
 $(call test,net/host_bench,full,host,400,selftests/net/host_bench.sh)
 # A lead of rounds; jobs that share memory are on a Linux bridge.
@@ -64,7 +64,7 @@ $(call test,net/trixie-amp,full,host,2400,selftests/net/trixie.sh torch_numbers.
 $(call test,net/gloo_suite,full,host,1200,selftests/net/gloo_suite.sh)
 # The package of pip.
 $(call test,net/pip,full,host,600,selftests/net/pip.sh)
-# Results beside those of float64 and of Gloo.
+# Results compared with those of float64 and of Gloo.
 $(call test,net/torch_numbers,full,host,1200,selftests/net/torch_numbers.sh)
 $(call test,net/demo_torch,full,host,1200,selftests/net/demo_torch.sh)
 $(call test,net/bench_ddp,full,host,600,selftests/net/bench_ddp.sh)

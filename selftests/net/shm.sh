@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# By reference: workers that share memory with the data path.  Each sum is verified by each
+# Workers that share memory with the data path.  Each sum is verified by each
 # worker, whichever way it came.
 #
 #     w0 .. w3 --- p0 .. p3 --- slot machine
@@ -10,12 +10,12 @@
 #	shm.sh [ovs]		ovs: on Open vSwitch, where all ports have XDP; without section 9
 #
 # 1. Jobs that have no shared memory
-# 2. Four workers by reference: gradients do not cross the ports
+# 2. Four workers with shared memory: gradients do not cross the ports
 # 3. A worker dies and comes back, first without the socket
 # 4. The agent is killed and started
 # 5. The data path is removed, too
 # 6. Losses, stragglers, floats
-# 7. By reference only: segments are longer than the MTU
+# 7. Shared memory only: segments are longer than the MTU
 # 8. Open vSwitch: three workers leave at once
 # 9. A Linux bridge: XDP instead of tc
 
@@ -65,15 +65,15 @@ crosses_not() { # JOB
 }
 
 # 1. Jobs that have no shared memory
-matches "a job of floats by reference is refused with a sentence" \
+matches "a job of floats with shared memory is refused with a sentence" \
 	"(only jobs of int32 and int16 can share memory|sums of floats need saina.ko)" "$(saina job add floats elements 100 workers 2 type float32 by-reference 2>&1)"
 job messages workers 4 elements 8192 payload 256
 start_all messages 20 4 --elements 8192
-check "a job not by reference: all sums are exact" wait_all 60
-equal "a job not by reference: job show says nothing of memory" null "$(agent_saina -j job show messages | jq -r '.[0].reference')"
+check "a job without shared memory: all sums are exact" wait_all 60
+equal "a job without shared memory: job show says nothing of memory" null "$(agent_saina -j job show messages | jq -r '.[0].reference')"
 saina job del messages
 
-# 2. Four workers by reference: gradients do not cross the ports
+# 2. Four workers with shared memory: gradients do not cross the ports
 job shared workers 4 elements 8192 payload 256 by-reference dead 3000 heartbeat 100
 check "no worker has joined: memory is not in use" not_in_use shared
 start_all shared 1000000 4 --elements 8192 --think-us 2000 --restarts
@@ -124,7 +124,7 @@ check "the data path is gone: a new agent starts" lab agent start
 check "the data path is gone: rounds go on" slowwait 60 rounds_at_least shared $((at + 20))
 check "the data path is gone: the job begins where its workers were" [ "$(job_field shared round)" -lt $((at + 1000000)) ]
 check "the data path is gone: memory is in use" slowwait 30 shm_in_use shared
-check "the data path is gone: rounds go on by reference" rounds_go_on shared 20
+check "the data path is gone: rounds go on by shared memory" rounds_go_on shared 20
 check "the data path is gone: gradients do not cross the ports" slowwait 30 crosses_not shared
 stop_workers
 check "workers and agents come and go: all sums are exact" wait_all 60
@@ -157,7 +157,7 @@ lossy 5 bsp float32
 lossy 20 bsp int32
 lossy 20 fastest:k=3,late=drop int32
 
-# 7. By reference only: segments are longer than the MTU
+# 7. Shared memory only: segments are longer than the MTU
 has_done() { # JOB WORKER ROUND
 	[ "$(json_value round "$(saina -j worker show "$1" "$2")")" -ge "$3" ]
 }
@@ -215,7 +215,7 @@ if [ "$bridge" = ovs ]; then
 	check "three workers leave at once: the agent hears of them" slowwait 20 one_is_left leavers
 	equal "three workers leave at once: the ring is replaced once" 0xe \
 		"$(grep -oP 'job leavers: shared memory of workers \(mask \K0x[0-9a-f]+' "/run/saina-lab/$LAB/sainad.log" | xargs)"
-	check "three workers leave at once: the fourth goes on by reference" rounds_go_on leavers 20
+	check "three workers leave at once: the fourth goes on by shared memory" rounds_go_on leavers 20
 	stop_workers
 	check "three workers leave at once: all sums are exact" wait_all 60
 	lab_down

@@ -3,12 +3,12 @@
 #
 # The socket by which sainad hands out shared memory, which every user of the host may connect to:
 #
-#     w0, w1: workers of a job by reference
+#     w0, w1: workers of a job with shared memory
 #     shm_server.py: clients of the socket that send wrong requests, flood it, or say nothing, as user 65534
 #
 # and what a worker's process can see once the worker is dead.
 #
-# 1. Two workers by reference
+# 1. Two workers with shared memory
 # 2. Wrong requests
 # 3. Messages with descriptors
 # 4. Connections that say nothing
@@ -44,7 +44,7 @@ has_lines() { # FILE N
 install -m 755 "$ASK" "$WORK/shm_server.py"
 chmod 711 "$WORK"
 
-# 1. Two workers by reference
+# 1. Two workers with shared memory
 job local workers 2 elements 8192 payload 256 by-reference dead 3000 heartbeat 100
 start_all local 1000000 2 --elements 8192 --think-us 2000 --restarts
 check "two workers: memory is in use" slowwait 20 shm_in_use local || bail "no memory"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Who is late: each figure of job show, worker show, monitor and the metrics beside what was planted,
+# Who is late: each figure of job show, worker show, monitor and the metrics compared with what was planted,
 # for tensors of all sizes that a job can have, and for all policies.
 #
 #     w0 .. w2 of each job reduce; all jobs run at once.  A slow worker thinks 700 ms before each

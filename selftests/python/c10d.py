@@ -47,7 +47,7 @@ def everywhere(x, group):
 
 
 def case_types():
-    """Sizes and types, beside Gloo."""
+    """Sizes and types, compared with Gloo."""
     init()
     gloo = dist.new_group(backend="gloo")
     begun = sums()
@@ -149,7 +149,7 @@ def case_async():
 
 
 def case_ddp():
-    """DDP without a hook, beside Gloo and beside the hook."""
+    """DDP without a hook, compared with Gloo and with the hook."""
     init()
     gloo_group = dist.new_group(backend="gloo")
     for cap in (1, 25):

@@ -225,7 +225,7 @@ def case_statistics():
 
 
 def case_stragglers():
-    """stragglers() beside what was planted: nobody is slow, one rank, or two by turns.  The second job decides without them."""
+    """stragglers() compared with what was planted: nobody is slow, one rank, or two by turns.  The second job decides without them."""
     for job, name in ((BSP, "bsp"), (1, "timeout:1s,kmin=2")):
         for what, slow in (("nobody", {}), ("rank 2", {2: range(2, 12)}), ("ranks 1 and 3 by turns", {1: range(2, 12, 2), 3: range(3, 12, 2)})):
             with hooked(net(0, 50), job) as (ddp, state):

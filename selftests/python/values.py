@@ -23,7 +23,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 class Rounds:
-    """All-reduces of one worker beside a model of float64 that knows what every rank gives.
+    """All-reduces of one worker compared with a model of float64 that knows what every rank gives.
 
     If a rank that is counted gives a NaN or Inf in a block, all ranks get NaN for that block.  Each counted rank drops its
     gradient of the block and keeps what it owes; so does the rank that gave the NaN or Inf, counted or not.
@@ -232,7 +232,7 @@ def case_late():
     r.done("fastest-k, the last rank late with a NaN")
 
 
-# --- DistributedDataParallel, beside Gloo ----------------------------------------------------
+# --- DistributedDataParallel, compared with Gloo ---------------------------------------------
 
 class Both:
     """The same model twice, with the same parameters in each step: reduced by us and by Gloo."""

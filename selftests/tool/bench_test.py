@@ -169,7 +169,7 @@ point("bench: left out: Linux bridge, MTU 1500, 2 workers: Gloo: gloo: a process
 group.COMMAND_TIMEOUT, measure.MOST_HANGS = 3, 0
 status, said, found = run("--sizes", "4K", openmpi="stuck")
 group.COMMAND_TIMEOUT = 30
-point(status == 3 and "MPI" not in [r["by"] for r in found["rows"]] and "MPI: hung with 4096 bytes, 1 times" in said,
+point(status == 3 and "MPI" not in [r["by"] for r in found["rows"]] and "MPI: did not return with 4096 bytes, 1 times" in said,
       "a peer that hangs is left out, named, and changes the exit status to 3", status, said)
 for how, why in ({"saina_messages": "absent"}, "a process ended with status 5"), ({"lab": "no such bridge"}, "no such bridge"):
     status, said, found = run("--sizes", "4K", **how)
@@ -242,11 +242,11 @@ with tempfile.TemporaryDirectory() as where:
 class HangsWithGro(CannedGroup):
     def command(self, text, timeout=None):
         if text.startswith("time") and self.lab.gro:
-            raise group.Hung("it does not come back")
+            raise group.TimedOut("it does not come back")
         return super().command(text, timeout)
 
 
-point(cell_of(HangsWithGro(1000, 1000)).measure(0.001, 2) == {}, "nothing of a turn that hung counts")
+point(cell_of(HangsWithGro(1000, 1000)).measure(0.001, 2) == {}, "nothing counts of a turn that did not end")
 
 # --- bars: what is canned is the report ------------------------------------------------------------
 
@@ -301,8 +301,8 @@ wrong = [w for w in (["-b", "1T"], ["-b", "x"], ["-b", "2M", "-e", "1M"], ["work
          if refused(*w)[0] != 2 or "saina: bench: " not in refused(*w)[1]]
 point(not wrong, "host: what makes no sense is refused with status 2 and a sentence", wrong)
 WANT = {
-    "at every size, by messages or by reference: 1.2 to 2.0 times": host_rows(messages=[1.2, .5], reference=[1, 2.0]),
-    "It pays here at 2 KiB, by reference: 3.0 times as fast as the best peer; at 1 KiB the best peer is 2.0 times as fast": host_rows(reference=[.5, 3]),
+    "at every size, by messages or by shared memory: 1.2 to 2.0 times": host_rows(messages=[1.2, .5], reference=[1, 2.0]),
+    "It pays here at 2 KiB, by shared memory: 3.0 times as fast as the best peer; at 1 KiB the best peer is 2.0 times as fast": host_rows(reference=[.5, 3]),
     "It does not pay here without stragglers; at 1 KiB, 2 KiB the best peer is 2.0 to 4.0 times": host_rows(messages=[.5, .25]),
     "It does not pay here without stragglers: it is about as fast": host_rows(messages=[1.05, .95]),
     "cannot be said without a peer": host_rows(messages=[None]),

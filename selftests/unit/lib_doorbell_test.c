@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * By reference: which doorbells leave together (userland/lib/reduce/round.h).  One worker, memory of
+ * Shared memory: which doorbells leave together (userland/lib/reduce/round.h).  One worker, memory of
  * the test's own in the place of what the agent lends, a clock of the test's own.
  */
 #include <stdlib.h>
@@ -246,21 +246,21 @@ static void test_small(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		statement_with("by reference: doorbells of all batches that the window has room for leave together",
+		statement_with("shared memory: doorbells of all batches that the window has room for leave together",
 			       test_together, begin, end),
 		statement_with("without shared memory: each batch leaves as a batch of gradients",
 			       test_messages, begin, end),
-		statement_with("by reference: a question leaves after the doorbells that it would be mixed with",
+		statement_with("shared memory: a question leaves after the doorbells that it would be mixed with",
 			       test_question, begin, end),
-		statement_with("by reference: more doorbells than fit a batch leave in several",
+		statement_with("shared memory: more doorbells than fit a batch leave in several",
 			       test_limit, begin, end),
-		statement_with("by reference: a gradient of one batch and a part of one leaves at once",
+		statement_with("shared memory: a gradient of one batch and a part of one leaves at once",
 			       test_small, begin, end),
-		statement_with("by reference: results that are not there are fetched, those of others are not taken",
+		statement_with("shared memory: results that are not there are fetched, those of others are not taken",
 			       test_fetch, begin, end),
-		statement_with("by reference only: nothing leaves before there is shared memory",
+		statement_with("shared memory only: nothing leaves before there is shared memory",
 			       test_only, begin, end),
 	};
 
-	return cmocka_run_group_tests_name("by reference", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("shared memory", tests, NULL, NULL);
 }

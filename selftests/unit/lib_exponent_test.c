@@ -436,7 +436,7 @@ int main(void)
 		statement_with("exponents: a late gradient that is not finite is dropped and counted", test_nan_late, begin, end),
 		statement_with("exponents: where gradient and residual overflow the residual waits", test_overflow, begin, end),
 		statement_with("exponents: a result of the other type, or of both, is an error that names who has sent which", test_types, begin, end),
-		statement_with("exponents: by reference: coarser results, NaN, and results of both types",
+		statement_with("exponents: shared memory: coarser results, NaN, and results of both types",
 			       test_reference, begin, end),
 	};
 

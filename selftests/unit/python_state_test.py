@@ -424,7 +424,7 @@ def too_few():
 
 
 def buckets():
-    """most_buckets() beside what PyTorch makes of random models whose gradients come in any order."""
+    """most_buckets() compared with what PyTorch makes of random models whose gradients come in any order."""
     rng = random.Random(16)
     few, spare, worst = [], [], ""
     for attempt in range(400):

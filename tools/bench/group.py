@@ -17,7 +17,7 @@ COMMAND_TIMEOUT = 30
 STOP_TIMEOUT = 5
 
 
-class Hung(BenchError):
+class TimedOut(BenchError):
     """A command was not finished in time, although the processes are alive."""
 
 
@@ -111,7 +111,7 @@ class Group:
     def command(self, text: str, timeout: float | None = None) -> list[list[int]]:
         """Sends a command to all ranks at once.  Returns the numbers that each rank answered, in order of the ranks.
 
-        timeout: seconds, at most COMMAND_TIMEOUT.  Raises Hung after that time, BenchError if a rank fails or ends."""
+        timeout: seconds, at most COMMAND_TIMEOUT.  Raises TimedOut after that time, BenchError if a rank fails or ends."""
         timeout = COMMAND_TIMEOUT if timeout is None else min(timeout, COMMAND_TIMEOUT)
         for c in self.connections:
             c.sendall(f"{text}\n".encode())
@@ -122,7 +122,7 @@ class Group:
                 selector.register(c, selectors.EVENT_READ, rank)
             while selector.get_map():
                 if time.monotonic() > deadline:
-                    raise Hung(f"{self.name}: \"{text}\" did not finish within {timeout:g} s: {self.log_tail()}")
+                    raise TimedOut(f"{self.name}: \"{text}\" did not finish within {timeout:g} s: {self.log_tail()}")
                 for key, _ in selector.select(min(1, timeout)):
                     got = key.fileobj.recv(1 << 16)
                     if not got:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""saina bench: what an all-reduce costs on this bridge, by messages, by reference, and by peers.
+"""saina bench: what an all-reduce costs on this bridge, by messages, by shared memory, and by peers.
 
 The saina command starts this program and names the bridge of its agent.  host_lab.py makes the workers;
 the programs, turns and checks are those of `make bench'."""
@@ -124,7 +124,7 @@ class Bench:
         for cell in cells:
             self.progress.where = f"{cell.size} bytes, "
             found = report.rows_of(cell, cell.measure(seconds, turns))
-            self.left_out.update({s.name: f"hung with {cell.size} bytes, {s.hangs} times" for s in cell.series if not s.medians()})
+            self.left_out.update({s.name: f"did not return with {cell.size} bytes, {s.hangs} times" for s in cell.series if not s.medians()})
             self.rows += found
             self.progress.clear()
             show(found)
@@ -186,7 +186,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     size = checked(number, 4, 1 << 30, "bytes from 4 to 1G, as 65536, 64K or 4M")
     p = Parser(prog="saina bench", formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
                                 usage="saina [-j] bench [workers N] [policy POLICY] [seconds S] [-b SIZE] [-e SIZE] [-f X]",
-                                description="What an all-reduce costs on this bridge, by messages and by reference, beside\n"
+                                description="What an all-reduce costs on this bridge, by messages and by shared memory, compared with\n"
                                 "Gloo (python3-torch) and Open MPI (python3-mpi4py) where they are installed.\n"
                                 "The workers are namespaces on the bridge, which are removed at the end.")
     for hidden in ("--tool", "--control", "--bridge"):

@@ -84,11 +84,11 @@ def times(ratios: list[float]) -> str:
 
 
 def way_text(name: str) -> str:
-    return "by reference" if name == "reference" else "by messages"
+    return "by shared memory" if name == "reference" else "by messages"
 
 
 def verdict(rows: list[dict]) -> str:
-    """One sentence: does SAINA pay here, for which sizes, by messages or by reference?"""
+    """One sentence: does SAINA pay here, for which sizes, by messages or by shared memory?"""
     compared = [r for r in rows if r["to_best_peer"]]
     if not compared:
         return "Whether it pays here cannot be said without a peer: apt install python3-torch (Gloo), or python3-mpi4py openmpi-bin"

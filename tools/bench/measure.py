@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
-from group import Group, Hung
+from group import Group, TimedOut
 from lab import BenchError
 
 MOST_ROUNDS = 2000
@@ -123,8 +123,8 @@ class Cell:
         return {s.name: self.result(s) for s in self.series if s.medians()}
 
     def take_turn(self, s: Series, seconds: float) -> bool:
-        """Returns False if the peer hung, so that nothing of the turn counts: Open MPI does so if there are more ranks
-        than processors.  If libsaina hangs, raises Hung."""
+        """Returns False if the peer did not return, so that nothing of the turn counts: Open MPI does so if there are more ranks
+        than processors.  If libsaina hangs, raises TimedOut."""
         taken = deepcopy(s.taken)
         try:
             s.group.command(f"prepare {self.size}")
@@ -134,7 +134,7 @@ class Cell:
                 self.turn(s, taken.setdefault(setting, Taken(s.round_ns)), seconds / len(s.settings))
             s.group.command("rest")
             s.taken = taken
-        except Hung:
+        except TimedOut:
             if s.ours:
                 raise
             self.restart(s)
@@ -144,20 +144,20 @@ class Cell:
         return True
 
     def restart(self, s: Series) -> None:
-        """Starts a peer again that hung."""
+        """Starts a peer again that did not return."""
         s.hangs += 1
-        self.progress(f"{s.name} hung and is started again")
+        self.progress(f"{s.name} did not return and is started again")
         s.group.restart()
 
     def check(self, s: Series) -> None:
-        """Checks the sums of @s, before its turns.  A peer that hangs too often gets none.  If libsaina hangs, raises Hung."""
+        """Checks the sums of @s, before its turns.  A peer that hangs too often gets none.  If libsaina hangs, raises TimedOut."""
         while s.goes_on() and not s.verified:
             self.progress(s.name)
             try:
                 s.group.command(f"prepare {self.size}")
                 self.verify(s)
                 s.group.command("rest")
-            except Hung:
+            except TimedOut:
                 if s.ours:
                     raise
                 self.restart(s)
@@ -168,7 +168,7 @@ class Cell:
             s.group.command(f"time {WARM_UP}")
         try:
             answers = s.group.command(f"verify {VERIFIED_ROUNDS}")
-        except Hung:
+        except TimedOut:
             raise
         except BenchError as e:
             raise WrongResult(str(e)) from e

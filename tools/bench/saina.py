@@ -48,12 +48,12 @@ class Saina(Group):
             self.check_reference()
 
     def check_reference(self) -> None:
-        """Waits until the job works by reference.  Raises BenchError if it does not."""
+        """Waits until the job uses shared memory.  Raises BenchError if it does not."""
         deadline = time.monotonic() + 10
         while True:
             said = json.loads(self.lab.saina("-j", "job", "show", self.job_name))[0]["reference"]
             if said == "in use":
                 return
             if time.monotonic() > deadline:
-                raise BenchError(f"libsaina by reference: {said}")
+                raise BenchError(f"libsaina by shared memory: {said}")
             time.sleep(0.05)

@@ -32,7 +32,7 @@ static const struct {
 	{ "limits",	tool_limits,	"limits on the number of jobs and on memory" },
 	{ "monitor",	tool_monitor,	"changes and events as they happen" },
 	{ "top",	tool_top,	"live view of jobs and workers, on a terminal" },
-	{ "bench",	tool_bench,	"what an all-reduce costs on this bridge, beside Gloo and MPI" },
+	{ "bench",	tool_bench,	"what an all-reduce costs on this bridge, compared with Gloo and MPI" },
 	{ "doctor",	tool_doctor,	"what is wrong with this host and how to fix it" },
 };
 

@@ -47,7 +47,7 @@ void saina_shm_init(struct saina_shm *s, const char *path);
 void saina_shm_exit(struct saina_shm *s);
 /* Asks the agent for the arrays of @job's session, if they are not mapped.  When to call again. */
 uint64_t saina_shm_run(struct saina_shm *s, const struct saina_job *job, uint64_t now);
-/* Why this worker cannot take part in a job that goes by reference only; NULL: it can, or may yet. */
+/* Why this worker cannot take part in a job with shared memory only; NULL: it can, or may yet. */
 const char *saina_shm_failure(const struct saina_shm *s, const struct saina_job *job);
 /* @fd is readable: maps the arrays, or notes why not. */
 void saina_shm_receive(struct saina_shm *s, const struct saina_job *job,

@@ -18,7 +18,7 @@ _here = threading.local()
 
 
 def factor_of(loss: Any, gradient: Any = None) -> float:
-    """The numbers that @loss is a product of, beside one tensor that needs a gradient."""
+    """The numbers that @loss is a product of, besides one tensor that needs a gradient."""
     factor, node = 1.0 if gradient is None else float(gradient), loss.grad_fn
     while node is not None and node.name() in ("MulBackward0", "DivBackward0"):
         # Saved is what the gradient of the other one needs.

@@ -195,7 +195,7 @@ class State(Steps):
 
     @property
     def scale(self) -> float:
-        """What the gradients are divided by after backward, beside get_scale() of the scalers in extra: a loss scale, or the
+        """What the gradients are divided by after backward, besides get_scale() of the scalers in extra: a loss scale, or the
         number of batches or tokens of a round.  Set it before the backward of each round in which it has changed, to the same
         on all ranks: what is kept of late gradients is converted."""
         return self._scale or 1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""What DistributedDataParallel does beside the hook: collectives of the process group, and no_sync()."""
+"""What DistributedDataParallel does besides the hook: collectives of the process group, and no_sync()."""
 
 import contextlib
 from typing import Any, ContextManager, NamedTuple, Optional
