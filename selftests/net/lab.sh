@@ -10,15 +10,16 @@
 # 2. All its processes are killed
 # 3. Its owner is killed
 # 4. It is interrupted while it comes up
-# 5. Bad input is refused
+# 5. A tree: each worker of a lab is a host with a lab of its own
+# 6. Bad input is refused
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 leftovers() {
-	ls -d "/run/netns/saina-$LAB-"* "/run/saina-lab/$LAB" 2>/dev/null
+	ls -d "/run/netns/saina-$LAB-"* "/run/netns/saina-$LAB."* "/run/saina-lab/$LAB" "/run/saina-lab/$LAB."* 2>/dev/null
 	for p in /proc/[0-9]*/cmdline; do
-		{ tr '\0' ' ' <"$p"; } 2>/dev/null | grep -F "/run/saina-lab/$LAB/" | grep -v grep
+		{ tr '\0' ' ' <"$p"; } 2>/dev/null | grep -F -e "/run/saina-lab/$LAB/" -e "/run/saina-lab/$LAB." | grep -v grep
 	done
 }
 
@@ -86,7 +87,27 @@ kill -TERM $pid
 wait $pid
 equal "saina-lab up, interrupted, leaves nothing" "" "$(leftovers)"
 
-# 5. Bad input is refused
+# 5. A tree: each worker of a lab is a host with a lab of its own
+tree=$("$LAB_TOOL" tree up "$LAB" --owner $$ --bridge linux --hosts 2 --workers 2 --uplink 100mbit)
+equal "tree: saina-lab says which labs there are" "$LAB.h0 $LAB.h1" "$(jq -r '.hosts[].name' <<<"$tree" | xargs)"
+for h in 0 1; do
+	check "tree: an agent runs in host $h" "$B/saina" -s "$(jq -r ".hosts[$h].control" <<<"$tree")" port show
+	check "tree: host $h reaches the lab above by its uplink" in_worker $h ping -c 3 -i 0.02 -W 5 -q "$(jq -r .address <<<"$tree")"
+	check "tree: a worker of host $h reaches its host" nsenter --net="/run/netns/$(jq -r ".hosts[$h].workers[1]" <<<"$tree")" -- \
+		ping -c 3 -i 0.02 -W 5 -q "10.190.$((h + 1)).1"
+done
+check "tree: the uplink is shaped" [ "$(shaped eth0)" -gt 100 ]
+matches "tree: a second one of that name is refused" "already" "$("$LAB_TOOL" tree up "$LAB" 2>&1)"
+check "tree: it goes down" "$LAB_TOOL" tree down "$LAB"
+equal "tree: nothing of it is left" "" "$(leftovers)"
+"$LAB_TOOL" tree up "$LAB" --owner $$ --bridge linux --hosts 3 2>/dev/null >&2 &
+pid=$!
+slowwait 20 [ -e "/run/netns/saina-$LAB.h1-w0" ]
+kill -TERM $pid
+wait $pid
+equal "saina-lab tree up, interrupted, leaves nothing" "" "$(leftovers)"
+
+# 6. Bad input is refused
 check_refused() { # WORD ARGUMENTS...: exit status 2 and a sentence with the word
 	local output word=$1
 	shift
@@ -102,6 +123,10 @@ check_refused '"100.5"' up "$LAB" --loss 100.5
 check_refused '--frobnicate' up "$LAB" --frobnicate 1
 check_refused '--rate' up "$LAB" --rate
 check_refused '"fly"' fly
+check_refused '"64"' tree up "$LAB" --hosts 64
+check_refused '"--rate"' tree up "$LAB" --rate 1gbit
+check_refused '"fly"' tree fly "$LAB"
+check_refused '"none:0"' up "$LAB" --inside none:0
 matches "saina-lab clean: an unknown lab is refused" "there is no lab $LAB; saina-lab list" "$("$LAB_TOOL" clean "$LAB" 2>&1)"
 check "saina-lab clean: an unknown lab is a failure" not "$LAB_TOOL" clean "$LAB"
 finished

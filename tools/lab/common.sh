@@ -4,7 +4,6 @@
 # Names, state and owner of a lab; checks of arguments; removal of a lab.  Sourced by tools/saina-lab.
 
 LAB_ROOT=/run/saina-lab
-LAB_NET=10.190.0
 # How many times slower than a PC this machine is: time-outs are that much longer.
 SLOW=${SAINA_SLOW:-1}
 # sainad, saina and the BPF object: in the build tree, or installed.
@@ -56,7 +55,15 @@ lab_name_check() {
 lab_use() {
 	LAB_NAME=$1
 	LAB_DIR=$LAB_ROOT/$1
-	LAB_SW=saina-$1-sw
+	LAB_SW=saina-$1-sw LAB_NET=10.190.0
+	# shellcheck source=/dev/null
+	[ ! -r "$LAB_DIR/inside" ] || . "$LAB_DIR/inside"
+}
+
+# The switch is in the namespace of a worker of another lab, and its workers have another network.
+lab_inside() { # LAB:WORKER
+	LAB_SW=saina-${1%:*}-w${1##*:} LAB_NET=10.190.$((${1##*:} + 1))
+	declare -p LAB_SW LAB_NET | sed 's/^declare --/declare -g/' >"$LAB_DIR/inside"
 }
 
 # Saves the options of a lab for later commands.

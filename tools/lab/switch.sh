@@ -31,7 +31,7 @@ switch_need_datapath() {
 }
 
 switch_up() {
-	ip netns add "$LAB_SW"
+	[ -r "$LAB_DIR/inside" ] || ip netns add "$LAB_SW"
 	in_ns "$LAB_SW" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
 	ip -n "$LAB_SW" link set lo up
 	case $LAB_BRIDGE in
@@ -131,5 +131,6 @@ switch_undo() {
 		[ "$(readlink "/proc/$pid/ns/net" 2>/dev/null)" = "net:[$(stat -Lc %i "/run/netns/$LAB_SW" 2>/dev/null)]" ] &&
 			kill -KILL "$pid" 2>/dev/null
 	done
+	[ ! -r "$LAB_DIR/inside" ] || ip -n "$LAB_SW" link del br0 2>/dev/null
 	return 0
 }
