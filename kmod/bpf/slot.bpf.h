@@ -147,19 +147,21 @@ static __always_inline int slot_count_in(struct saina_ctx *c, const struct saina
 
 /*
  * A gradient with another scale than the slot's: the coarser one is the slot's from now on.
- * Returns 1 + the worker that brought that one if this is to be counted for it: once, and not for
- * zeros, which lose nothing.  Else 0.
+ * Returns 1 + the worker that brought that one if this is to be counted for it: once, and neither
+ * for zeros, which lose nothing, nor for scales that are near to each other.  Else 0.
  */
 static __always_inline __u32 slot_take_scale(struct saina_slot_meta *h, const struct ctx_in *in,
 					     bool coarser)
 {
 	__u32 by = coarser ? in->worker + 1 : h->sum_tag;
-	bool zeros = (coarser ? h->exponent : in->exponent) == SAINA_EXPONENT_MAX;
+	__s32 finer = coarser ? h->exponent : in->exponent;
+	__s32 gap = coarser ? h->exponent - in->exponent : in->exponent - h->exponent;
+	bool harmless = finer == SAINA_EXPONENT_MAX || gap < SAINA_COARSE_BITS;
 
-	h->sum_tag = zeros ? by : 0;
+	h->sum_tag = harmless ? by : 0;
 	if (coarser)
 		h->exponent = in->exponent;
-	return zeros ? 0 : by;
+	return harmless ? 0 : by;
 }
 
 /* SAINA_F_TYPES: the contributors that sent integers; else 0.  Without a branch, as is_above(). */

@@ -232,7 +232,9 @@ else
 	# ... by the fast path
 	mutant mixed-wrong-one-is-shifted slot_sum.bpf.h 'slot_shift_less(difference), difference > 0);' 'slot_shift_less(difference), difference < 0);'
 	mutant mixed-coarse-is-not-counted dispatch.bpf.h 'count_coarsened(job, added - SLOT_ADDED);' ';'
-	mutant mixed-zeros-are-coarsened slot.bpf.h 'return zeros ? 0 : by;' 'return by;'
+	mutant mixed-zeros-are-coarsened slot.bpf.h 'finer == SAINA_EXPONENT_MAX || gap' 'gap'
+	mutant near-scales-are-coarsened slot.bpf.h 'gap < SAINA_COARSE_BITS' 'gap < 0'
+	mutant coarse-a-bit-later slot.bpf.h 'gap < SAINA_COARSE_BITS' 'gap <= SAINA_COARSE_BITS'
 	mutant mixed-not-seen slot_sum.bpf.h $'slot_is_waiting(h, in)) {\n		h->seen |= in->bit;' $'slot_is_waiting(h, in)) {'
 	mutant mixed-last-not-noted slot_sum.bpf.h $'		cnt->last[w] = in->round + 1;\n		SIZED(sum_mixed)' $'		SIZED(sum_mixed)'
 	mutant types-are-one slot.bpf.h 'if (ints != more) {' 'if (0) {'

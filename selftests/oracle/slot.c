@@ -259,7 +259,8 @@ static void note_scale(struct oracle_msg *m, struct oracle_slot *h)
 		h->meta.exponent = e;
 		h->scale_of = m->w;
 	}
-	if (e == have || e == SAINA_EXPONENT_MAX || have == SAINA_EXPONENT_MAX || h->scale_of < 0)
+	if ((e < have ? have - e : e - have) < SAINA_COARSE_BITS || e == SAINA_EXPONENT_MAX || have == SAINA_EXPONENT_MAX ||
+	    h->scale_of < 0)
 		return;
 	m->j->wcount[h->scale_of].c[SAINA_C_COARSENED]++;
 	h->scale_of = -1;

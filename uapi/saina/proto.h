@@ -61,6 +61,9 @@
 #define SAINA_EXPONENT_NAN	(-128)
 #define SAINA_EXPONENT_INT	(-127)
 
+/* A scale is coarse from so many bits on (2^6 times another's): counter COARSENED. */
+#define SAINA_COARSE_BITS	6
+
 /* Payload sizes a job may choose, in elements of 4 bytes, or in pairs of int16. */
 #define SAINA_ELEMS_LIST(X) X(64) X(128) X(256) X(352) X(1024) X(2048)
 #define SAINA_ELEMS_MAX		2048
