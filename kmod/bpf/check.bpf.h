@@ -66,6 +66,9 @@ static __always_inline __u32 check_message(HOOK_CTX *ctx, const void *h, struct 
 	flags = H(__u8, h, flags);
 	switch (m->type) {
 	case SAINA_MSG_GRAD:
+		/* check 20 */
+		flags = 0;
+		break;
 	case SAINA_MSG_PULL:
 	case SAINA_MSG_INC:
 	case SAINA_MSG_READ:
@@ -107,6 +110,30 @@ static __always_inline __u32 check_message(HOOK_CTX *ctx, const void *h, struct 
 	return m->binding ? COUNT_NONE : SAINA_C_NO_WORKER;
 }
 
+/* Flags that a result of the parent's job has when it comes back. */
+#define FLAGS_ABOVE	(SAINA_F_LATE | SAINA_F_DEGRADED | SAINA_F_DROP_LATE)
+
+/* Checks 20 and 21 of a GRAD: its flags and its weight, which are in @in. */
+static __always_inline __u32 check_weight(const struct message *m)
+{
+	__u32 flags = m->in.flags & ~SAINA_F_RETRANSMIT;
+
+	if (m->in.uplink & UPLINK_SENDER)
+		flags &= ~FLAGS_ABOVE;
+	if (flags)
+		return SAINA_C_FLAGS;
+	return m->in.weight && m->in.weight >= m->binding->max_weight ? SAINA_C_WEIGHT : COUNT_NONE;
+}
+
+/* Check 14: PULL and ASK of a node pass without its bit, and all of the uplink worker. */
+static __always_inline bool check_active(const struct message *m)
+{
+	if ((m->conf->active | m->conf->uplink) >> m->in.worker & 1)
+		return true;
+	return m->binding->max_weight > 1 &&
+	       (m->type == SAINA_MSG_PULL || m->type == SAINA_MSG_ASK);
+}
+
 /* Check 19: is the block scale of a GRAD or INC valid? */
 static __always_inline bool check_exponent(const struct message *m, __s32 e)
 {
@@ -116,7 +143,7 @@ static __always_inline bool check_exponent(const struct message *m, __s32 e)
 	       (exponent_is_valid(m->conf->elem, e) && !exponent_is_nan(e));
 }
 
-/* Checks 8 to 19, counted for the worker it claims to be from; @len bytes have the whole
+/* Checks 8 to 21, counted for the worker it claims to be from; @len bytes have the whole
  * message.  COUNT_NONE if good; m->in then has its fields, but few of them for a PROBE.
  */
 static __always_inline __u32 check_sender(const struct frame *f, const void *h, __u32 len,
@@ -137,7 +164,7 @@ static __always_inline __u32 check_sender(const struct frame *f, const void *h, 
 		return SAINA_C_NOT_RUNNING;
 	in->active = conf->active;
 	in->session = m->binding->session;
-	if (!probe && !(in->active >> in->worker & 1))
+	if (!probe && !check_active(m))
 		return SAINA_C_INACTIVE;
 	count = H(__u16, h, count);
 	if (len != sizeof(struct saina_hdr) + config_bytes(conf, count) +
@@ -158,13 +185,16 @@ static __always_inline __u32 check_sender(const struct frame *f, const void *h, 
 	if (!check_exponent(m, in->exponent))
 		return SAINA_C_EXPONENT;
 	in->bit = 1ull << (in->worker & (SAINA_WORKERS_MAX - 1));
+	in->uplink = (conf->uplink ? UPLINK_JOB : 0) | (conf->uplink & in->bit ? UPLINK_SENDER : 0);
+	in->flags = H(__u8, h, flags);
+	in->weight = H(__u32, h, slot_round);
 	in->generation = conf->generation;
 	in->pool = conf->pool;
 	in->lock = (conf->lock_base + (in->segment & (in->pool - 1))) & (SAINA_LOCKS - 1);
 	if (m->type == SAINA_MSG_PULL || m->type == SAINA_MSG_READ)
 		in->pull = true;
 	in->elem = conf->elem;
-	return COUNT_NONE;
+	return m->type == SAINA_MSG_GRAD ? check_weight(m) : COUNT_NONE;
 }
 
 /* Is a READY, HEARTBEAT or LEAVE of a live worker from another source than the worker's? */
@@ -178,7 +208,7 @@ static __always_inline bool is_spoofed(HOOK_CTX *ctx, const struct frame *f, con
 	if (job >= SAINA_JOBS_MAX || w >= SAINA_WORKERS_MAX)
 		return false;
 	conf = config_job(ctx, job);
-	if (!conf || !(conf->active >> w & 1))
+	if (!conf || !((conf->active | conf->uplink) >> w & 1))
 		return false;
 	b = check_binding(conf, w);
 	reason = b ? check_source(f, b) : COUNT_NONE;

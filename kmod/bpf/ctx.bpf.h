@@ -36,6 +36,9 @@ enum slot_busy {
 	SLOT_OUT_OF_WINDOW,	/* the segment that must be done before is not */
 };
 
+#define UPLINK_JOB	1	/* the job has an uplink */
+#define UPLINK_SENDER	2	/* the message is from its uplink worker: a GRAD is the result */
+
 /**
  * struct ctx_in - a message that has been checked
  * @active: of the snapshot it was checked against
@@ -53,6 +56,9 @@ enum slot_busy {
  * @pool: hot slots of its job
  * @pull: PULL, FETCH or READ, else GRAD, DOORBELL, INC or CLOCK
  * @elem: enum saina_elem_type of its job
+ * @uplink: UPLINK_*
+ * @flags: of a GRAD: SAINA_F_*
+ * @weight: of a GRAD: workers that it stands for, less 1
  * @parts: CODED: of the gradient
  * @parts_alive: CODED: parts that some live worker computes, as bits
  */
@@ -70,8 +76,11 @@ struct ctx_in {
 	__u32	lock;
 	__u32	pool;
 	__s32	exponent;
-	__u32	pull;
-	__u32	elem;
+	__u8	pull;
+	__u8	elem;
+	__u8	uplink;
+	__u8	flags;
+	__u32	weight;
 	__u32	parts;
 	__u32	parts_alive;
 };
@@ -98,6 +107,7 @@ struct ctx_in {
  * @behind_next: ... with the one to come
  * @k_min: least number of contributors at the deadline
  * @parts: CODED: of the gradient, else 0
+ * @away: the slot is complete, and becomes AWAY once its sums are
  */
 struct ctx_latch {
 	__u64	members;
@@ -119,6 +129,8 @@ struct ctx_latch {
 	__u32	searched;
 	__u16	k_min;
 	__u16	parts;
+	__u32	away;
+	__u32	pad;
 };
 
 /**
@@ -143,6 +155,7 @@ struct ctx_latch {
  * @flips: SFCD: of the segment
  * @observed: SFCD: of the segment
  * @timeout: of the policy, after VERDICT_RESULT_ALL
+ * @weight: of the result: workers in it, less @contributors
  */
 struct ctx_out {
 	__u64	mask;
@@ -164,6 +177,7 @@ struct ctx_out {
 	__u32	flips;
 	__u32	observed;
 	__u32	timeout;
+	__u32	weight;
 };
 
 /* Changes by the round that opened, for events.  Not on the stack: calls are deepest here. */
@@ -230,6 +244,8 @@ struct saina_ctx {
 	struct saina_ask ask;
 	struct saina_doorbell doorbell;
 	__u32	completed;	/* some segment of the DOORBELL */
+	__u32	max_weight;	/* of the sender's binding */
+	__u32	ask_away;	/* some segment of the ASK is AWAY */
 	__u32	pad;
 };
 
@@ -262,6 +278,7 @@ static __always_inline void ctx_reset(struct saina_ctx *c)
 	c->latch.parts = 0;
 	c->latch.busy = SLOT_FREE;
 	c->latch.opened = 0;
+	c->latch.away = 0;
 	c->latch.claimed = 0;
 	c->latch.failed = 0;
 	c->out.reason = SAINA_C_INTERNAL;

@@ -6,6 +6,7 @@
 #ifndef SAINA_DISPATCH_BPF_H
 #define SAINA_DISPATCH_BPF_H
 
+#include "away.bpf.h"
 #include "check.bpf.h"
 #include "event.bpf.h"
 #include "lateness.bpf.h"
@@ -81,6 +82,7 @@ static __always_inline int dispatch_ask(struct saina_ctx *c, const struct saina_
 	c->ask.counted = 0;
 	c->ask.done = 0;
 	c->ask.due = 0;
+	c->ask_away = 0;
 	c->in.now = bpf_ktime_get_ns();
 	switch (conf->payload) {
 #define ASK_CASE(E)					\
@@ -172,6 +174,7 @@ static __always_inline struct saina_ctx *dispatch_context(struct message *m,
 		return NULL;
 	m->c = &scratch->ctx;
 	ctx_init(m->c, &m->in);
+	m->c->max_weight = m->binding->max_weight;
 	return m->c;
 }
 
@@ -191,6 +194,8 @@ static __always_inline int dispatch_account(HOOK_CTX *ctx, struct saina_ctx *c,
 					    int verdict)
 {
 	c->out.verdict = verdict;
+	if (c->latch.away)
+		away_note(c);
 	if (c->out.opened_at) {
 		lateness_record(&c->in, c->out.opened_at);
 		round_gradient(c);

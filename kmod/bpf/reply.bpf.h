@@ -81,6 +81,7 @@ static __always_inline void reply_result(struct reply *a, const struct saina_ctx
 		    (__u64)o->contributors << 32 | (__u64)(o->next_k & 0xff) << 40 |
 		    (__u64)(o->policy & 0xffff) << 48;
 	a->hdr[3] = o->mask;
+	a->hdr[4] = (__u64)o->weight << 32;
 	a->words = config_bytes(conf, conf->payload) / 4;
 	a->csum = o->csum;
 }
@@ -160,7 +161,7 @@ static __always_inline void reply_all(struct reply *a, const struct saina_ctx *c
 		reply_completion(a, c, conf, 0xff);
 	} else {
 		reply_result(a, c, conf, 0, 0xff);
-		a->hdr[4] = c->out.timeout;
+		a->hdr[4] |= c->out.timeout;
 	}
 	reply_to_group(a, conf);
 }
@@ -179,7 +180,8 @@ static __always_inline void reply_sender(struct reply *a, const struct saina_ctx
 		a->hdr[2] = c->in.worker << 16;
 		a->hdr[4] = c->out.last | (__u64)c->out.next_round << 32;
 	} else if (c->out.verdict == VERDICT_ASK_REPLY) {
-		a->hdr[0] = reply_word0(SAINA_MSG_ASK_REPLY, 0, conf->elem, c->in.job, 0);
+		a->hdr[0] = reply_word0(SAINA_MSG_ASK_REPLY, c->ask_away ? SAINA_F_AWAY : 0,
+					conf->elem, c->in.job, 0);
 		a->hdr[1] = c->in.round | (__u64)c->in.segment << 32;
 		a->hdr[2] = c->in.worker << 16;
 		a->hdr[3] = c->out.mask;
@@ -196,7 +198,7 @@ static __always_inline void reply_sender(struct reply *a, const struct saina_ctx
 			     (c->out.mask & c->in.bit ? SAINA_F_RESEND : SAINA_F_LATE) |
 				     (c->in.pull ? SAINA_F_PULLED : 0),
 			     c->in.worker);
-		a->hdr[4] = c->out.last;
+		a->hdr[4] |= c->out.last;
 	}
 	a->hdr[5] = b->session;
 	reply_to_worker(a, b);

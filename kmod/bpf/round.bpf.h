@@ -132,8 +132,8 @@ __noinline int round_find_behind(struct saina_ctx *c, const struct saina_job_con
 	rt = bpf_map_lookup_elem(&saina_rt, &job);
 	if (!rt || rt->generation != c->in.generation || rt->next_round != r || SAINA_ROUND_MAX < r)
 		return 0;
-	lead = saina_policy_lead(&conf->policy, conf->ring);
-	lead_next = saina_policy_lead(&conf->next, conf->ring);
+	lead = saina_policy_lead(&conf->policy, conf->ring, conf->uplink);
+	lead_next = saina_policy_lead(&conf->next, conf->ring, conf->uplink);
 	starts = round_is_fence(rt, r) ? conf->active : conf->active & ~rt->members;
 	starts |= c->in.bit;
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++) {

@@ -6,6 +6,7 @@
 #ifndef SAINA_SHM_BPF_H
 #define SAINA_SHM_BPF_H
 
+#include "away.bpf.h"
 #include "count.bpf.h"
 #include "lateness.bpf.h"
 #include "slot.bpf.h"
@@ -31,6 +32,8 @@ static __always_inline bool shm_doorbell_segment(struct saina_ctx *c,
 	SAINA_ELEMS_LIST(DOORBELL_CASE)
 	}
 	c->out.verdict = verdict;
+	if (c->latch.away)
+		away_note(c);
 	/* segment 0 can only be the first */
 	if (!i && c->out.opened_at) {
 		lateness_record(&c->in, c->out.opened_at);
@@ -55,6 +58,8 @@ static __always_inline int shm_doorbell(struct saina_ctx *c, const struct saina_
 	__u64 posted = c->doorbell.posted;
 
 	c->by_doorbell = true;
+	c->in.flags = 0;
+	c->in.weight = 0;
 	c->doorbell.done = 0;
 	c->completed = 0;
 	c->out.verdict = VERDICT_DROP;

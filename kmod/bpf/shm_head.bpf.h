@@ -23,6 +23,15 @@ static __always_inline __s32 shm_input_exponent(const struct saina_input_head *s
 	return *(const volatile __s8 *)&s->exponent;
 }
 
+/* Checks 20 and 21 of what the uplink worker has written; of others neither is looked at. */
+static __always_inline bool shm_take_weight(const struct saina_input_head *s, struct saina_ctx *c)
+{
+	c->in.flags = *(const volatile __u8 *)&s->flags;
+	c->in.weight = *(const volatile __u32 *)&s->weight;
+	c->out.reason = SAINA_C_WEIGHT;
+	return !c->in.weight || c->in.weight < c->max_weight;
+}
+
 /* Under the slot's lock: takes a valid exponent of a matching input into c->in, else sets the
  * reason in c->out.
  */
@@ -35,7 +44,9 @@ static __always_inline bool shm_take_input(const struct saina_input_head *s, str
 		return false;
 	}
 	c->out.reason = SAINA_C_EXPONENT;
-	return exponent_is_valid(c->in.elem, c->in.exponent);
+	if (!exponent_is_valid(c->in.elem, c->in.exponent))
+		return false;
+	return !(c->in.uplink & UPLINK_SENDER) || shm_take_weight(s, c);
 }
 
 #endif /* SAINA_SHM_HEAD_BPF_H */

@@ -16,7 +16,7 @@ static __always_inline bool SIZED(shm_add)(struct saina_ctx *c, struct SLOT *h,
 	bool plain;
 
 	if (h->meta.round != c->in.round || h->meta.count + 1 >= h->meta.k || !c->in.segment ||
-	    h->meta.exponent != c->in.exponent)
+	    c->in.uplink & UPLINK_SENDER || h->meta.exponent != c->in.exponent)
 		return false;
 	c->in.now = h->meta.deadline ? bpf_ktime_get_coarse_ns() : 0;
 	lk = bpf_map_lookup_elem(&saina_locks, &lock);

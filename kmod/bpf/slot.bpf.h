@@ -31,6 +31,7 @@ enum slot_action {
 	SLOT_DO_STORE,		/* hot = input */
 	SLOT_DO_ADD,		/* hot += input */
 	SLOT_DO_READ,		/* output = ring */
+	SLOT_DO_TAKE,		/* slot_take_result() says */
 	SLOT_DO_FINISH,		/* ring, output = hot */
 	SLOT_DO_FINISH_STORE,	/* ring, output = input */
 	SLOT_DO_FINISH_ADD,	/* ring, output = hot + input */
@@ -69,6 +70,17 @@ __noinline int slot_find_parts(struct saina_ctx *c, const struct saina_slot_meta
 	return 0;
 }
 
+/*
+ * Changes the state alone.  An exchange: the relay reads slots without their lock, so what it
+ * finds in an AWAY one was there before, and stays until that is over.
+ */
+static __always_inline void slot_set_state(struct saina_slot_meta *h, __u32 state)
+{
+	__u32 *word = (__u32 *)&h->state;
+
+	__sync_lock_test_and_set(word, (*word & ~0xffu) | state);
+}
+
 /* Is the deadline over, with enough contributors? */
 static __always_inline __u64 slot_expired(const struct saina_slot_meta *h, __u64 now)
 {
@@ -96,7 +108,7 @@ static __always_inline bool slot_complete(const struct saina_slot_meta *h, const
  */
 static __always_inline __u32 slot_busy(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
-	if (h->state == SAINA_SLOT_OPEN)
+	if (h->state == SAINA_SLOT_OPEN || h->state == SAINA_SLOT_AWAY)
 		return SLOT_OPEN_ELSEWHERE;
 	if (in->segment >= in->pool &&
 	    (h->state != SAINA_SLOT_DONE || h->round != in->round ||
@@ -121,6 +133,7 @@ static __always_inline void slot_fill_result(struct ctx_out *out, const struct s
 	out->k = m->k;
 	out->flags = m->flags;
 	out->csum = m->csum;
+	out->weight = m->weight;
 }
 
 /* Counts the gradient; it is added here, or by saina.ko. */
@@ -153,21 +166,27 @@ static __always_inline int slot_count_in(struct saina_ctx *c, const struct saina
 static __always_inline __u32 slot_take_scale(struct saina_slot_meta *h, const struct ctx_in *in,
 					     bool coarser)
 {
-	__u32 by = coarser ? in->worker + 1 : h->sum_tag;
+	__u32 by = coarser ? in->worker + 1 : h->scale_by;
 	__s32 finer = coarser ? h->exponent : in->exponent;
 	__s32 gap = coarser ? h->exponent - in->exponent : in->exponent - h->exponent;
 	bool harmless = finer == SAINA_EXPONENT_MAX || gap < SAINA_COARSE_BITS;
 
-	h->sum_tag = harmless ? by : 0;
+	h->scale_by = harmless ? by : 0;
 	if (coarser)
 		h->exponent = in->exponent;
 	return harmless ? 0 : by;
 }
 
-/* SAINA_F_TYPES: the contributors that sent integers; else 0.  Without a branch, as is_above(). */
-static __always_inline __u64 slot_integers(const struct saina_slot_meta *h)
+/* With SAINA_F_TYPES the slot's sums, which mean nothing, begin with whom integers are from. */
+static __always_inline __u64 *slot_ints(struct saina_slot_meta *h)
 {
-	return h->sum_tag & -(__u64)(h->flags / SAINA_F_TYPES & 1);
+	return (__u64 *)(h + 1);
+}
+
+/* SAINA_F_TYPES: the contributors that sent integers; else 0.  Without a branch, as is_above(). */
+static __always_inline __u64 slot_integers(struct saina_slot_meta *h)
+{
+	return *slot_ints(h) & -(__u64)(h->flags / SAINA_F_TYPES & 1);
 }
 
 /* A gradient that the slot cannot be summed with: one of both is a NaN, or of integers. */
@@ -177,12 +196,53 @@ static __always_inline void slot_spoil(struct saina_slot_meta *h, const struct c
 
 	if (ints != more) {
 		if (ints)
-			h->sum_tag = h->seen;
+			*slot_ints(h) = h->seen;
 		else
-			h->sum_tag = (h->flags & SAINA_F_TYPES ? h->sum_tag : 0) | in->bit;
+			*slot_ints(h) = slot_integers(h) | in->bit;
 		h->flags |= SAINA_F_TYPES;
 	}
 	h->exponent = SAINA_EXPONENT_NAN;
+}
+
+/* Is the slot complete, and the message's job without an uplink?  With one the slot becomes AWAY. */
+static __always_inline bool slot_completes(struct saina_ctx *c, const struct saina_slot_meta *h)
+{
+	if (!slot_complete(h, &c->in))
+		return false;
+	if (!(c->in.uplink & UPLINK_JOB))
+		return true;
+	c->latch.away = 1;
+	return false;
+}
+
+/* Is the message the result of its slot?  Then the slot may be OPEN or AWAY. */
+static __always_inline bool slot_is_result(const struct ctx_in *in)
+{
+	return in->uplink & UPLINK_SENDER && !in->pull;
+}
+
+/* A GRAD of the uplink worker is the result, whatever the slot holds. */
+static __always_inline int slot_take_result(struct saina_ctx *c, struct saina_slot_meta *h,
+					    struct saina_counted *cnt)
+{
+	const struct ctx_in *in = &c->in;
+	__u64 uncounted = h->state != SAINA_SLOT_AWAY || in->flags & SAINA_F_LATE ? h->seen : 0;
+
+	/* its fields are the sum's until it is not AWAY any more */
+	slot_set_state(h, SAINA_SLOT_OPEN);
+	/* without branches, which the verifier would follow for each worker */
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		__u32 other = cnt->last[w] ^ (in->round + 1);
+
+		cnt->last[w] &= -(__u32)(is_above(other, 0) | (~(uncounted >> w) & 1));
+	}
+	h->seen &= ~uncounted;
+	if (!h->seen)
+		h->count = 0;
+	h->exponent = in->exponent;
+	h->weight = in->weight;
+	h->flags = (h->flags & ~SAINA_F_TYPES) | (in->flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE));
+	return exponent_is_nan(h->exponent) ? SLOT_DO_FINISH_NAN : SLOT_DO_FINISH_STORE;
 }
 
 /* A message for a slot that is open for its segment; @mixed: slot_is_mixed(). */
@@ -198,6 +258,11 @@ static __always_inline int slot_decide_open(struct saina_ctx *c, struct saina_sl
 	if (in->pull || in_it || spare) {
 		if (!applied || !complete)
 			return slot_drop(&c->out, reason);
+		if (in->uplink) {
+			c->latch.away = 1;
+			c->out.verdict = VERDICT_CONSUMED;
+			return SLOT_DO_NOTHING;
+		}
 		return exponent_is_nan(h->exponent) ? SLOT_DO_FINISH_NAN : SLOT_DO_FINISH;
 	}
 	if (!applied && complete)
@@ -210,8 +275,10 @@ static __always_inline int slot_decide_open(struct saina_ctx *c, struct saina_sl
 	h->seen |= in->bit;
 	h->csum |= coded_part(h->parts, in->worker);
 	h->count++;
+	if (!deferred)
+		h->weight += in->weight;
 	return slot_count_in(c, h, cnt, SAINA_C_ADDED,
-			     !deferred && slot_complete(h, in) ? SLOT_DO_FINISH_ADD : SLOT_DO_ADD);
+			     !deferred && slot_completes(c, h) ? SLOT_DO_FINISH_ADD : SLOT_DO_ADD);
 }
 
 /* A message for a slot that is not open, and whose result is not in the ring. */
@@ -246,11 +313,17 @@ static __always_inline int slot_decide_new(struct saina_ctx *c, struct saina_slo
 	h->parts = latch->parts;
 	h->csum = coded_part(latch->parts, in->worker);
 	h->flags = latch->flags;
-	if (!slot_is_deferred(in))
-		h->sum_tag = in->worker + 1;
+	if (!slot_is_deferred(in)) {
+		h->scale_by = in->worker + 1;
+		h->weight = in->weight;
+	}
 	latch->opened = 1;
+	if (slot_is_result(in)) {
+		h->seen = 0;
+		return SLOT_DO_TAKE;
+	}
 	return slot_count_in(c, h, cnt, SAINA_C_STORED,
-			     !slot_is_deferred(in) && slot_complete(h, in) ? SLOT_DO_FINISH_STORE :
+			     !slot_is_deferred(in) && slot_completes(c, h) ? SLOT_DO_FINISH_STORE :
 									      SLOT_DO_STORE);
 }
 
@@ -292,6 +365,14 @@ static __always_inline int slot_decide(struct saina_ctx *c, struct saina_slot_me
 
 	if (slot_is_deferred(&c->in) && c->latch.claimed)
 		return slot_settle(c, h, cnt);
+	if (hot && c->in.uplink && h->state != SAINA_SLOT_DONE) {
+		if (slot_is_result(&c->in))
+			return SLOT_DO_TAKE;
+		if (h->state == SAINA_SLOT_AWAY)
+			return slot_drop(&c->out, c->in.pull ? SAINA_C_PULL_EARLY :
+						  h->seen & c->in.bit ? SAINA_C_DUPLICATE :
+									SAINA_C_AWAY);
+	}
 	if (hot && h->state == SAINA_SLOT_OPEN)
 		return slot_decide_open(c, h, cnt, false);
 	/* also where a table has taken the entry: the hot slot may be of that round still */
@@ -337,11 +418,14 @@ static __always_inline void slot_done(struct saina_ctx *c, struct saina_slot_met
 {
 	if (h->count < h->k)
 		h->flags |= SAINA_F_DEGRADED;
+	/* of floats the tag was there: no gradient has it */
+	if (slot_is_deferred(&c->in))
+		h->weight = 0;
 	h->csum = csum_fold64(csum);
 	h->state = SAINA_SLOT_DONE;
 	slot_publish(e, h);
 	slot_fill_result(&c->out, h);
-	c->out.ints = h->sum_tag;
+	c->out.ints = *slot_ints(h);
 	c->out.last = cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)];
 	c->out.verdict = VERDICT_RESULT_ALL;
 }
@@ -378,7 +462,7 @@ enum slot_added {
  */
 static __always_inline bool slot_is_mixed(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
-	return h->exponent != in->exponent && exponent_is_scale(h->exponent) &&
+	return h->exponent != in->exponent && !slot_is_result(in) && exponent_is_scale(h->exponent) &&
 	       exponent_is_scale(in->exponent) && h->state == SAINA_SLOT_OPEN &&
 	       slot_is_of(h, in) && !in->pull && !(h->seen & in->bit) &&
 	       !(h->csum & coded_part(h->parts, in->worker));
@@ -392,17 +476,20 @@ __noinline int slot_peek(struct saina_ctx *c, __u32 i, const struct saina_slot_m
 			 const struct saina_slot_meta *e, const struct saina_counted *cnt)
 {
 	__u64 bit = 1ull << (i & (SAINA_ASK_SEGMENTS - 1));
-	bool open;
+	bool open, away;
 
 	if (!c || !h || !e || !cnt)
 		return 0;
-	open = h->state == SAINA_SLOT_OPEN && h->round == c->in.round &&
+	away = h->state == SAINA_SLOT_AWAY;
+	open = (away || h->state == SAINA_SLOT_OPEN) && h->round == c->in.round &&
 	       h->segment == c->in.segment + i;
 	if (cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)] == c->in.round + 1 ||
 	    (open && h->csum & coded_part(h->parts, c->in.worker)))
 		c->ask.counted |= bit;
 	if (e->state == SAINA_SLOT_DONE && e->round == c->in.round) {
 		c->ask.done |= bit;
+	} else if (open && away) {
+		c->ask_away = 1;
 	} else if (open) {
 		slot_find_parts(c, h);
 		if (slot_complete(h, &c->in))

@@ -187,13 +187,15 @@ __noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p
 		return SLOT_NOT_ADDED;
 	h = bpf_map_lookup_elem(hot, &slot);
 	/* without the lock, to reject most others early.  Segment 0 is timed. */
-	if (!h || h->meta.round != in->round || h->meta.count + 1 >= h->meta.k || !in->segment)
+	if (!h || h->meta.round != in->round || h->meta.count + 1 >= h->meta.k || !in->segment ||
+	    in->uplink & UPLINK_SENDER)
 		return SLOT_NOT_ADDED;
 	/* coarse: up to a tick behind, but cheap; a later PULL completes the slot */
 	in->now = h->meta.deadline ? bpf_ktime_get_coarse_ns() : 0;
 	if (h->meta.exponent != in->exponent)
-		return slot_has_pairs(in) ? SLOT_NOT_ADDED :
-					    SIZED(slot_add_mixed)(in, &h->meta, (void *)h->sum, p);
+		return slot_has_pairs(in) || in->weight ?
+			       SLOT_NOT_ADDED :
+			       SIZED(slot_add_mixed)(in, &h->meta, (void *)h->sum, p);
 	cnt = map_counted(job, in->segment);
 	if (!cnt)
 		return SLOT_NOT_ADDED;
@@ -207,6 +209,8 @@ __noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p
 		h->meta.count++;
 		cnt->last[w] = in->round + 1;
 		SIZED(sum)(h->sum, p->v);
+		/* behind the loop, or the verifier walks that for each of its values */
+		h->meta.weight += in->weight;
 	}
 	bpf_spin_unlock(&lk->lock);
 	return plain ? SLOT_ADDED : SLOT_NOT_ADDED;
@@ -284,6 +288,8 @@ __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT
 		action = SLOT_DO_NOTHING;
 	} else {
 		action = slot_decide(c, &h->meta, &e->meta, cnt);
+		if (action == SLOT_DO_TAKE)
+			action = slot_take_result(c, &h->meta, cnt);
 	}
 	action = through_memory(&c->latch.action, action);
 	if (action >= SLOT_DO_FINISH)
@@ -321,6 +327,8 @@ __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT
 	}
 	if (done)
 		slot_done(c, &h->meta, &e->meta, cnt, csum);
+	else if (c->latch.away)
+		slot_set_state(&h->meta, SAINA_SLOT_AWAY);
 	bpf_spin_unlock(&lk->lock);
 	return c->out.verdict;
 }
@@ -388,6 +396,8 @@ __noinline int SIZED(slot_mixed)(struct saina_ctx *c, struct SLOT *h, struct SLO
 		csum = SIZED(finish)(h->sum, e->sum, out->v);
 		slot_done(c, &h->meta, &e->meta, cnt, csum);
 	}
+	if (c->latch.away)
+		slot_set_state(&h->meta, SAINA_SLOT_AWAY);
 	bpf_spin_unlock(&lk->lock);
 	return c->out.verdict;
 }

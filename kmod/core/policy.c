@@ -363,11 +363,11 @@ int saina_policy_lead_check(const struct saina_policy *p, __u32 ring, struct sai
 	struct saina_policy most = *p;
 
 	most.lead = 0;
-	if (p->lead == SAINA_LEAD_NONE || p->lead <= saina_policy_lead(&most, ring))
+	if (p->lead == SAINA_LEAD_NONE || p->lead <= saina_policy_lead(&most, ring, 0))
 		return 0;
 	return saina_refuse(err, -ERANGE, SAINA_A_JOB_POLICY,
 			    "policy: lead=%u: the job keeps %u rounds (ring), so lead must be 1..%u, or none",
-			    p->lead, ring, saina_policy_lead(&most, ring));
+			    p->lead, ring, saina_policy_lead(&most, ring, 0));
 }
 
 /* As attributes: what the policy does not use is there as 0, but GROUPS and GROUP are absent. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-DATAPATH_TESTS := defects_test sfcd_parity_test race_test race_window_test race_shm_test shm_ring_test touch_test trace_test tc_test ps_test groups_test hostile_test race_ps_test numbers_test tc_handoff_test meta_test
+DATAPATH_TESTS := defects_test away_test sfcd_parity_test race_test race_window_test race_shm_test shm_ring_test touch_test trace_test tc_test ps_test groups_test hostile_test race_ps_test numbers_test tc_handoff_test meta_test
 DATAPATH_TEST_OBJS := $(call objs,$(addprefix selftests/datapath/,harness.c harness_jobs.c harness_packets.c \
 	harness_events.c harness_state.c harness_shm.c)) $(ORACLE_OBJS)
 TRACE_OBJS := $(call objs,$(addprefix selftests/datapath/,sim.c sim_jobs.c sim_policy.c \
@@ -45,6 +45,8 @@ $(call test,shm_ring_test,full,unit,400,$(B)/selftests/shm_ring_test)
 $(call test,sfcd_parity_test,full,unit,400,$(B)/selftests/sfcd_parity_test)
 # What the kernel makes of metadata is each kernel's own.
 $(call test,meta_test,full,vm,1200,$(B)/selftests/meta_test 3000)
+$(call test,away_test,quick,unit,400,$(B)/selftests/away_test)
+$(call test,away_tc_test,quick,unit,400,$(B)/selftests/away_test --tc)
 $(call test,hostile_tc_test,quick,unit,400,$(B)/selftests/hostile_test --tc)
 $(call test,numbers_test,quick,unit,400,$(B)/selftests/numbers_test)
 $(call test,numbers_tc_test,quick,unit,400,$(B)/selftests/numbers_test --tc)

@@ -79,6 +79,7 @@ static void bad_flags(struct bad *b)
 {
 	switch (rng_below(b->r, 3)) {
 	case 0:
+		b->h->type = SAINA_MSG_PULL;
 		b->h->flags ^= 1 << rng_below(b->r, 8);
 		break;
 	case 1:
@@ -337,6 +338,11 @@ static void make_true(struct bad *b)
 	struct sim_job *j = sim_job_find(b->w, h.job);
 	struct ledger_gradient said;
 
+	/* not until the oracle has checks 20 and 21 */
+	if (h.type == SAINA_MSG_GRAD) {
+		b->h->flags &= SAINA_F_RETRANSMIT;
+		b->h->slot_round = 0;
+	}
 	if (!j || h.worker >= SAINA_WORKERS_MAX || h.count != j->conf.payload ||
 	    h.type != SAINA_MSG_GRAD)
 		return;

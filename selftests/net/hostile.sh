@@ -96,7 +96,7 @@ forge "an IP length beyond the end of the frame" global truncated 1 iplen=1400
 forge "another protocol version" global version 1 version=1
 forge "an unknown message type" global type 1 type=99
 forge "a control message to the data port" global type 1 type=16
-forge "an unknown flag" global flags 1 flags=0x80
+forge "an unknown flag of a PULL" global flags 1 type=4 flags=0x80
 forge "a reserved byte that is set" global flags 1 reserved=1
 forge "a gradient with a k" global flags 1 k=1
 forge "an unknown job number" global no-job 1 job=200
@@ -107,6 +107,8 @@ forge "fewer elements than the header says" 1 length 1 elems=255
 forge "more elements than the header says" 1 length 1 elems=257
 forge "another payload size" 1 elements 1 count=128
 forge "another element type" 1 element-type 1 elem=2
+forge "an unknown flag" 1 flags 1 flags=0x80
+forge "a flag of results" 1 flags 1 flags=2
 forge "a segment beyond the end of the gradient" 1 segment 1 segment=16
 forge "segment number 2^32-1" 1 segment 1 segment=0xffffffff
 forge "an update of NaN" 1 exponent 1 type=5 exponent=-128
