@@ -7,6 +7,20 @@
 #include "core/internal.h"
 #include "core/adopt.h"
 
+static void saina_tree_read(const struct saina_job_attrs *a, struct saina_job *job)
+{
+	struct saina_uplink *u = &job->uplink;
+
+	memcpy(job->weight, a->weights, sizeof(job->weight));
+	if (!SAINA_HAS(a, SAINA_A_JOB_UPLINK))
+		return;
+	u->address = a->uplink.address;
+	u->port = a->uplink.port;
+	u->worker = a->uplink.worker;
+	memcpy(u->job, a->uplink.job, sizeof(u->job));
+	memcpy(u->token_file, a->uplink.token_file, sizeof(u->token_file));
+}
+
 /**
  * saina_job_read() - convert the attributes of a reply to a job
  * @a: all attributes of a job
@@ -44,6 +58,7 @@ void saina_job_read(const struct saina_job_attrs *a, struct saina_job *job)
 	}
 	job->k_set = a->k_set;
 	job->controlled = a->controller;
+	saina_tree_read(a, job);
 }
 
 void saina_worker_read(const struct saina_worker_attrs *a, struct saina_worker *wk)
@@ -108,6 +123,8 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 		ret = saina_job_geometry(job, &req, err);
 	if (!ret)
 		ret = saina_job_times(job, &req, err);
+	if (!ret)
+		ret = saina_job_tree_check(job, err);
 	if (ret)
 		return ret;
 	saina_job_masks(job);
@@ -124,7 +141,7 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 	for (w = 0; w < SAINA_WORKERS_MAX; w++) {
 		struct saina_worker *wk = &job->worker[w];
 
-		if (wk->state == SAINA_WORKER_STATE_ABSENT || w >= job->workers)
+		if (wk->state == SAINA_WORKER_STATE_ABSENT || w >= saina_job_places(job))
 			memset(wk, 0, sizeof(*wk));
 	}
 	return saina_job_insert(c, out, err);
@@ -162,7 +179,7 @@ static void workers_announce(struct saina_core *c, const struct saina_job *job,
 {
 	int w, was;
 
-	for (w = 0; w < job->workers; w++) {
+	for (w = 0; w < saina_job_places(job); w++) {
 		const struct saina_worker *wk = &job->worker[w];
 
 		if (old && !memcmp(wk, &old->worker[w], sizeof(*wk)))
@@ -212,6 +229,8 @@ int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
 	job = &c->t->next;
 	*job = *theirs;
 	ret = saina_job_geometry(job, &shape, err);
+	if (!ret)
+		ret = saina_job_tree_check(job, err);
 	if (!ret)
 		ret = saina_policy_check(&job->policy, job->workers, err);
 	if (ret)

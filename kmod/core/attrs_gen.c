@@ -34,6 +34,23 @@ static const struct saina_attr policy_attrs[] = {
 };
 TABLE(policy, "policy", 0);
 
+static const struct saina_attr uplink_attrs[] = {
+	ROW(uplink, SAINA_A_UPLINK_ADDRESS, U32, address, "address"),
+	ROW(uplink, SAINA_A_UPLINK_PORT, U16, port, "port"),
+	ROW(uplink, SAINA_A_UPLINK_JOB, STRING, job, "job"),
+	ROW(uplink, SAINA_A_UPLINK_WORKER, U8, worker, "worker"),
+	ROW(uplink, SAINA_A_UPLINK_TOKEN_FILE, STRING, token_file, "token-file"),
+	ROW(uplink, SAINA_A_UPLINK_TEXT, STRING, text, "text"),
+	ROW(uplink, SAINA_A_UPLINK_WEIGHT, U32, weight, "weight"),
+	ROW(uplink, SAINA_A_UPLINK_RANK, U32, rank, "rank"),
+	ROW(uplink, SAINA_A_UPLINK_DEPTH, U8, depth, "depth"),
+	ROW(uplink, SAINA_A_UPLINK_AWAY_ROUND, U32, away_round, "away-round"),
+	ROW(uplink, SAINA_A_UPLINK_AWAY_MS, U64, away_ms, "away-ms"),
+	ROW(uplink, SAINA_A_UPLINK_BYTES_UP, U64, bytes_up, "bytes-up"),
+	ROW(uplink, SAINA_A_UPLINK_BYTES_DOWN, U64, bytes_down, "bytes-down"),
+};
+TABLE(uplink, "uplink", SAINA_A_UPLINK_PAD);
+
 static const struct saina_attr job_attrs[] = {
 	ROW(job, SAINA_A_JOB_ID, U16, id, "id"),
 	ROW(job, SAINA_A_JOB_NAME, STRING, name, "name"),
@@ -75,6 +92,8 @@ static const struct saina_attr job_attrs[] = {
 	ROW(job, SAINA_A_JOB_ELEMENTS_AUTO, U8, elements_auto, "elements-auto"),
 	ROW(job, SAINA_A_JOB_TROUBLE, STRING, trouble, "trouble"),
 	ROW(job, SAINA_A_JOB_COUNT, WORDS, count, "count"),
+	ROW(job, SAINA_A_JOB_WEIGHTS, BYTES, weights, "weights"),
+	ROW(job, SAINA_A_JOB_UPLINK, NEST, uplink, "uplink", .nest = &saina_uplink_class),
 };
 TABLE(job, "job", SAINA_A_JOB_PAD);
 
@@ -251,7 +270,9 @@ const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
 		BIT_OF(SAINA_A_JOB_HEARTBEAT_MS) |
 		BIT_OF(SAINA_A_JOB_DEAD_MS) |
 		BIT_OF(SAINA_A_JOB_BY_REFERENCE) |
-		BIT_OF(SAINA_A_JOB_ELEMENTS_AUTO)),
+		BIT_OF(SAINA_A_JOB_ELEMENTS_AUTO) |
+		BIT_OF(SAINA_A_JOB_WEIGHTS) |
+		BIT_OF(SAINA_A_JOB_UPLINK)),
 	OP(JOB_SET, job, "job-set", SAINA_OP_DO | SAINA_OP_ADMIN,
 	   .do_takes = BIT_OF(SAINA_A_JOB_ID) |
 		BIT_OF(SAINA_A_JOB_NAME) |
@@ -271,7 +292,8 @@ const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
 		BIT_OF(SAINA_A_JOB_POLICY_ON) |
 		BIT_OF(SAINA_A_JOB_POLICY_CANCEL) |
 		BIT_OF(SAINA_A_JOB_K_SET) |
-		BIT_OF(SAINA_A_JOB_CONTROLLER)),
+		BIT_OF(SAINA_A_JOB_CONTROLLER) |
+		BIT_OF(SAINA_A_JOB_UPLINK)),
 	OP(JOB_DEL, job, "job-del", SAINA_OP_DO | SAINA_OP_ADMIN,
 	   .do_takes = BIT_OF(SAINA_A_JOB_ID) |
 		BIT_OF(SAINA_A_JOB_NAME)),

@@ -27,6 +27,25 @@ struct saina_policy_attrs {
 
 extern const struct saina_attr_class saina_policy_class;
 
+struct saina_uplink_attrs {
+	__u64 has;
+	__be32 address;
+	__be16 port;
+	char job[32];
+	__u8 worker;
+	char token_file[108];
+	char text[SAINA_TEXT_LEN];
+	__u32 weight;
+	__u32 rank;
+	__u8 depth;
+	__u32 away_round;
+	__u64 away_ms;
+	__u64 bytes_up;
+	__u64 bytes_down;
+};
+
+extern const struct saina_attr_class saina_uplink_class;
+
 struct saina_job_attrs {
 	__u64 has;
 	__u16 id;
@@ -69,6 +88,8 @@ struct saina_job_attrs {
 	__u8 elements_auto;
 	char trouble[SAINA_TEXT_LEN];
 	__u64 count[SAINA_JC_N];
+	__u16 weights[64];
+	struct saina_uplink_attrs uplink;
 };
 
 extern const struct saina_attr_class saina_job_class;

@@ -32,6 +32,17 @@ struct saina_worker {
 	struct saina_binding bind;
 };
 
+#define SAINA_TOKEN_FILE_LEN 108
+
+/* The place of a job in its parent, another job. */
+struct saina_uplink {
+	__be32	address;		/* of the parent's agent; 0: there is no parent */
+	__be16	port;			/* its control port */
+	__u8	worker;			/* of the parent: this job */
+	char	job[SAINA_NAME_LEN];	/* the parent's name or number */
+	char	token_file[SAINA_TOKEN_FILE_LEN]; /* "": the parent has no token */
+};
+
 struct saina_job {
 	__u16	id;
 	__u8	state;			/* enum saina_job_state */
@@ -61,8 +72,25 @@ struct saina_job {
 	__u16	next_on;		/* bits 1 << saina_event_type, 0: no event */
 	__u8	k_set;			/* by a controller, 0: by none */
 	__u8	controlled;		/* it has said that it is the job's controller */
+	__u16	weight[SAINA_WORKERS_MAX]; /* workers that each stands for; 0: 1, and so has each */
+	struct saina_uplink uplink;
+	/* with an uplink worker[workers], too: it gives the sums to the parent, and its results to us */
 	struct saina_worker worker[SAINA_WORKERS_MAX];
 };
+
+#define SAINA_WEIGHT_MAX 65535	/* workers of a tree */
+#define SAINA_INT16_MOST 64	/* .. of int16 */
+
+static inline int saina_job_has_uplink(const struct saina_job *job)
+{
+	return job->uplink.address != 0;
+}
+
+/* How many of @worker a job uses: its own, and that of its uplink. */
+static inline int saina_job_places(const struct saina_job *job)
+{
+	return job->workers + saina_job_has_uplink(job);
+}
 
 /**
  * struct saina_core_ops - what the core needs from its owner
@@ -122,6 +150,8 @@ void saina_core_limits_get(const struct saina_core *c, struct saina_limits *limi
  *    back to FORMING with a new generation and first_round 0: the next set of
  *    workers begins again, under the policy that was in force; one that waited for a
  *    round or an event that has not come waits on;
+ *  - a job with weights does so only when it is stopped: its nodes keep what it has summed, and come
+ *    back with the rest;
  *  - the elements of a job with elements_auto are those of the first worker that joins while
  *    no other is alive, and the others must have as many; another number is a new generation;
  *  - STOPPED (JOB_SET) refuses joins and packets; RUNNING or FORMING lifts it;
@@ -139,6 +169,9 @@ const struct saina_job *saina_core_job_next(const struct saina_core *c, int from
 
 /* The snapshot of a job for the data path: pure function of the job. */
 void saina_core_snapshot(const struct saina_job *job, struct saina_job_conf *conf);
+
+/* Workers that the first @n of a job stand for. */
+__u32 saina_job_weight(const struct saina_job *job, int n);
 
 /* Bytes of map memory a job takes (documented in Documentation/architecture.rst). */
 __u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring);

@@ -83,6 +83,13 @@ int saina_job_size(struct saina_job *job, __u64 elements, unsigned int attr,
 int saina_job_times(struct saina_job *job, const struct saina_job_attrs *req,
 		    struct saina_core_err *err);
 int saina_job_state_set(struct saina_job *job, int state, struct saina_core_err *err);
+/* tree.c: the same */
+int saina_job_tree(struct saina_job *job, const struct saina_job_attrs *req,
+		   struct saina_core_err *err);
+int saina_job_tree_check(const struct saina_job *job, struct saina_core_err *err);
+int saina_tree_policy(const struct saina_job *job, const struct saina_policy *p,
+		      struct saina_core_err *err);
+void saina_tree_show(const struct saina_job *job, struct saina_job_attrs *a);
 /* schedule.c: the same */
 int saina_job_policy(struct saina_core *c, struct saina_job *job,
 		     const struct saina_job_attrs *req, struct saina_core_err *err);

@@ -48,8 +48,14 @@ void saina_core_snapshot(const struct saina_job *job, struct saina_job_conf *con
 	conf->next_on = job->next_on;
 	conf->workers = job->workers;
 	conf->k_set = job->k_set;
-	for (w = 0; w < SAINA_WORKERS_MAX; w++)
+	conf->uplink = saina_job_has_uplink(job) ? 1ull << job->workers : 0;
+	for (w = 0; w < SAINA_WORKERS_MAX; w++) {
 		conf->worker[w] = job->worker[w].bind;
+		conf->worker[w].max_weight = job->weight[w];
+	}
+	/* of the whole tree, whose size the parent alone knows */
+	if (conf->uplink)
+		conf->worker[job->workers].max_weight = SAINA_WEIGHT_MAX + 1;
 }
 
 /* Committing a change */
@@ -99,6 +105,19 @@ void saina_job_masks(struct saina_job *job)
 	}
 }
 
+/*
+ * Have its rounds ended?  Nodes that are all away may come back with sums of the present round, so
+ * their job goes on until it is stopped.
+ */
+static int job_ends(const struct saina_job *job, const struct saina_job *old)
+{
+	if (job->active || !old)
+		return 0;
+	if (!job->weight[0])
+		return old->active != 0;
+	return job->state == SAINA_JOB_STOPPED && (old->active || old->state != SAINA_JOB_STOPPED);
+}
+
 /* Applies the rules in core.h to a job about to replace @old. */
 static void job_settle(struct saina_core *c, struct saina_job *job, const struct saina_job *old)
 {
@@ -106,7 +125,7 @@ static void job_settle(struct saina_core *c, struct saina_job *job, const struct
 	int w;
 
 	saina_job_masks(job);
-	if (!job->active && old && old->active) {
+	if (job_ends(job, old)) {
 		if (job->state == SAINA_JOB_RUNNING)
 			job->state = SAINA_JOB_FORMING;
 		saina_job_restart(c, job, 0);
@@ -320,6 +339,8 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_attrs *req,
 	if (!ret)
 		ret = saina_job_times(job, req, err);
 	if (!ret)
+		ret = saina_job_tree(job, req, err);
+	if (!ret)
 		ret = saina_job_policy(c, job, req, err);
 	if (!ret)
 		ret = saina_job_token(job, req, err);
@@ -353,11 +374,11 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_attrs *req,
 	 1ull << SAINA_A_JOB_STATE | 1ull << SAINA_A_JOB_TOKEN |                          \
 	 1ull << SAINA_A_JOB_POLICY_FROM | 1ull << SAINA_A_JOB_POLICY_ON |                \
 	 1ull << SAINA_A_JOB_POLICY_CANCEL | 1ull << SAINA_A_JOB_K_SET |                  \
-	 1ull << SAINA_A_JOB_CONTROLLER |                                                 \
+	 1ull << SAINA_A_JOB_CONTROLLER | 1ull << SAINA_A_JOB_UPLINK |                    \
 	 1ull << SAINA_A_JOB_HEARTBEAT_MS | 1ull << SAINA_A_JOB_DEAD_MS)
 
 /**
- * saina_core_job_set() - change policy, k, controller, state, token or times of a job
+ * saina_core_job_set() - change policy, k, controller, state, token, times or uplink of a job
  * @c: core
  * @req: NAME or ID, and what is to change
  * @out: the job; may be NULL
@@ -383,13 +404,20 @@ int saina_core_job_set(struct saina_core *c, const struct saina_job_attrs *req,
 		for (attr = 0; !(fixed & 1ull << attr); attr++)
 			;
 		return saina_refuse(err, -EINVAL, attr,
-				    "only policy, k, state, token, heartbeat and dead can change "
+				    "only policy, k, state, token, heartbeat, dead and uplink can change "
 				    "while job %s exists: for the rest, delete and add it again",
 				    found->name);
 	}
 	job = &c->t->next;
 	*job = *found;
-	ret = saina_job_policy(c, job, req, err);
+	if (SAINA_HAS(req, SAINA_A_JOB_UPLINK) && !saina_job_has_uplink(found))
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_UPLINK,
+				    "uplink: job %s has none, and cannot get one while it exists: "
+				    "delete and add it again",
+				    found->name);
+	ret = saina_job_tree(job, req, err);
+	if (!ret)
+		ret = saina_job_policy(c, job, req, err);
 	if (!ret && job->memory > found->memory)
 		ret = saina_job_room(c, job, found->memory, SAINA_A_JOB_POLICY, err);
 	if (!ret)

@@ -16,6 +16,8 @@
 
 #define saina_div(a, b)  div64_u64(a, b)
 #define saina_be32(x)    cpu_to_be32(x)
+#define saina_be16(x)    cpu_to_be16(x)
+#define saina_cpu32(x)   be32_to_cpu(x)
 #define saina_weight(x)  hweight64(x)
 #else
 #include <arpa/inet.h>
@@ -27,6 +29,8 @@
 
 #define saina_div(a, b)  ((a) / (b))
 #define saina_be32(x)    htonl(x)
+#define saina_be16(x)    htons(x)
+#define saina_cpu32(x)   ntohl(x)
 #define saina_weight(x)  ((unsigned int)__builtin_popcountll(x))
 
 static inline int is_power_of_2(unsigned long n)

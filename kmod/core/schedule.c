@@ -85,6 +85,10 @@ static int schedule_check(__u32 from, __u32 on, struct saina_core_err *err)
 static int suits_check(const struct saina_job *job, const struct saina_policy *p,
 		       struct saina_core_err *err)
 {
+	int ret = saina_tree_policy(job, p, err);
+
+	if (ret)
+		return ret;
 	if (saina_policy_has_steps(p) && job->by_reference == SAINA_REFERENCE_ONLY)
 		return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_POLICY,
 				    "policy: %s needs messages, and job %s is by-reference-only",

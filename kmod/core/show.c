@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "core/os.h"
+#include "core/internal.h"
 #include "core/show.h"
 
 /**
@@ -48,6 +49,7 @@ void saina_job_show(const struct saina_job *job, int token, struct saina_job_att
 	SAINA_PUT(a, SAINA_A_JOB_BY_REFERENCE, by_reference, job->by_reference);
 	if (job->elements_auto)
 		SAINA_PUT(a, SAINA_A_JOB_ELEMENTS_AUTO, elements_auto, 1);
+	saina_tree_show(job, a);
 }
 
 /**

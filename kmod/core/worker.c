@@ -38,7 +38,7 @@ static int worker_find(const struct saina_core *c, const struct saina_worker_att
 	if (!SAINA_HAS(req, SAINA_A_WORKER_ID))
 		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_ID, "say which worker: 0..%u",
 				    (*job)->workers - 1);
-	if (req->id >= (*job)->workers)
+	if (req->id >= saina_job_places(*job))
 		return saina_refuse(err, -ERANGE, SAINA_A_WORKER_ID,
 				    "worker %u: job %s has the workers 0..%u", req->id,
 				    (*job)->name, (*job)->workers - 1);
@@ -153,7 +153,7 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 			req->id);
 	if (relay_bad(req))
 		return saina_refuse(err, -ERANGE, SAINA_A_WORKER_RELAY, RELAY_SENTENCE);
-	for (w = 0; w < job->workers; w++)
+	for (w = 0; w < saina_job_places(job); w++)
 		if (w != req->id && saina_worker_alive(&job->worker[w]) &&
 		    job->worker[w].bind.ip == req->ip &&
 		    job->worker[w].bind.udp_port == req->udp_port)

@@ -36,8 +36,24 @@ const struct nla_policy saina_policy_nl_policy[SAINA_A_POLICY_LEAD + 1] = {
 	[SAINA_A_POLICY_LEAD] = { .type = NLA_U8, },
 };
 
+const struct nla_policy saina_uplink_nl_policy[SAINA_A_UPLINK_PAD + 1] = {
+	[SAINA_A_UPLINK_ADDRESS] = { .type = NLA_U32, },
+	[SAINA_A_UPLINK_PORT] = { .type = NLA_U16, },
+	[SAINA_A_UPLINK_JOB] = { .type = NLA_NUL_STRING, .len = 31, },
+	[SAINA_A_UPLINK_WORKER] = { .type = NLA_U8, },
+	[SAINA_A_UPLINK_TOKEN_FILE] = { .type = NLA_NUL_STRING, .len = 107, },
+	[SAINA_A_UPLINK_TEXT] = { .type = NLA_NUL_STRING, },
+	[SAINA_A_UPLINK_WEIGHT] = { .type = NLA_U32, },
+	[SAINA_A_UPLINK_RANK] = { .type = NLA_U32, },
+	[SAINA_A_UPLINK_DEPTH] = { .type = NLA_U8, },
+	[SAINA_A_UPLINK_AWAY_ROUND] = { .type = NLA_U32, },
+	[SAINA_A_UPLINK_AWAY_MS] = { .type = NLA_U64, },
+	[SAINA_A_UPLINK_BYTES_UP] = { .type = NLA_U64, },
+	[SAINA_A_UPLINK_BYTES_DOWN] = { .type = NLA_U64, },
+};
+
 /* SAINA_CMD_JOB_NEW - do */
-static const struct nla_policy saina_job_new_nl_policy[SAINA_A_JOB_ELEMENTS_AUTO + 1] = {
+static const struct nla_policy saina_job_new_nl_policy[SAINA_A_JOB_UPLINK + 1] = {
 	[SAINA_A_JOB_ID] = { .type = NLA_U16, },
 	[SAINA_A_JOB_NAME] = { .type = NLA_NUL_STRING, .len = 31, },
 	[SAINA_A_JOB_ELEMENTS] = { .type = NLA_U64, },
@@ -53,10 +69,12 @@ static const struct nla_policy saina_job_new_nl_policy[SAINA_A_JOB_ELEMENTS_AUTO
 	[SAINA_A_JOB_DEAD_MS] = { .type = NLA_U16, },
 	[SAINA_A_JOB_BY_REFERENCE] = NLA_POLICY_MAX(NLA_U8, 2),
 	[SAINA_A_JOB_ELEMENTS_AUTO] = { .type = NLA_U8, },
+	[SAINA_A_JOB_WEIGHTS] = NLA_POLICY_EXACT_LEN(128),
+	[SAINA_A_JOB_UPLINK] = NLA_POLICY_NESTED(saina_uplink_nl_policy),
 };
 
 /* SAINA_CMD_JOB_SET - do */
-static const struct nla_policy saina_job_set_nl_policy[SAINA_A_JOB_CONTROLLER + 1] = {
+static const struct nla_policy saina_job_set_nl_policy[SAINA_A_JOB_UPLINK + 1] = {
 	[SAINA_A_JOB_ID] = { .type = NLA_U16, },
 	[SAINA_A_JOB_NAME] = { .type = NLA_NUL_STRING, .len = 31, },
 	[SAINA_A_JOB_STATE] = NLA_POLICY_RANGE(NLA_U8, 1, 3),
@@ -76,6 +94,7 @@ static const struct nla_policy saina_job_set_nl_policy[SAINA_A_JOB_CONTROLLER + 
 	[SAINA_A_JOB_POLICY_CANCEL] = { .type = NLA_U8, },
 	[SAINA_A_JOB_K_SET] = { .type = NLA_U8, },
 	[SAINA_A_JOB_CONTROLLER] = { .type = NLA_U8, },
+	[SAINA_A_JOB_UPLINK] = NLA_POLICY_NESTED(saina_uplink_nl_policy),
 };
 
 /* SAINA_CMD_JOB_DEL - do */
@@ -170,7 +189,7 @@ static const struct genl_split_ops saina_nl_ops[] = {
 		.doit		= saina_nl_job_new_doit,
 		.post_doit	= saina_nl_post_doit,
 		.policy		= saina_job_new_nl_policy,
-		.maxattr	= SAINA_A_JOB_ELEMENTS_AUTO,
+		.maxattr	= SAINA_A_JOB_UPLINK,
 		.flags		= GENL_CMD_CAP_DO,
 	},
 	{
@@ -179,7 +198,7 @@ static const struct genl_split_ops saina_nl_ops[] = {
 		.doit		= saina_nl_job_set_doit,
 		.post_doit	= saina_nl_post_doit,
 		.policy		= saina_job_set_nl_policy,
-		.maxattr	= SAINA_A_JOB_CONTROLLER,
+		.maxattr	= SAINA_A_JOB_UPLINK,
 		.flags		= GENL_CMD_CAP_DO,
 	},
 	{

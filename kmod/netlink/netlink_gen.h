@@ -20,6 +20,7 @@
 
 /* Common nested types */
 extern const struct nla_policy saina_policy_nl_policy[SAINA_A_POLICY_LEAD + 1];
+extern const struct nla_policy saina_uplink_nl_policy[SAINA_A_UPLINK_PAD + 1];
 
 int saina_nl_admin_pre_doit(const struct genl_split_ops *ops,
 			    struct sk_buff *skb, struct genl_info *info);

@@ -116,7 +116,7 @@ static void dump_workers(struct sk_buff *skb, struct netlink_callback *cb, struc
 			d->job = job->id;
 			d->worker = 0;
 		}
-		for (; d->worker < job->workers; d->worker++) {
+		for (; d->worker < saina_job_places(job); d->worker++) {
 			if (job->worker[d->worker].state == SAINA_WORKER_STATE_ABSENT)
 				continue;
 			saina_nlmsg_show_worker(sn, job, d->worker, d->admin, &a);

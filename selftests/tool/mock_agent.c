@@ -55,6 +55,9 @@ static void attr_text(FILE *f, const struct saina_attr_class *c, const struct nl
 		mnl_attr_for_each_nested(inner, a)
 			attr_text(f, row->nest, inner);
 		fprintf(f, " }");
+	} else if (!strcmp(row->name, "weights") && len == row->size) {
+		for (const __u16 *w = p; (const char *)w < (const char *)p + len && *w; w++)
+			fprintf(f, "%s%u", (const void *)w == p ? "" : ",", *w);
 	} else if (len != row->size || len > sizeof(v)) {
 		fprintf(f, "(%u bytes)", len);
 	} else {

@@ -31,6 +31,32 @@ static void policy(struct nlmsghdr *nlh, int attr, const char *text)
 	mnl_attr_nest_end(nlh, n);
 }
 
+static void place(struct nlmsghdr *nlh, int i)
+{
+	__u16 weights[SAINA_WORKERS_MAX] = { 5, 1, 1, 1, 1, 1, 1, 31 };
+	struct nlattr *n;
+
+	if (!i) {
+		mnl_attr_put(nlh, SAINA_A_JOB_WEIGHTS, sizeof(weights), weights);
+		return;
+	}
+	n = mnl_attr_nest_start(nlh, SAINA_A_JOB_UPLINK);
+	mnl_attr_put_u32(nlh, SAINA_A_UPLINK_ADDRESS, htonl(0x0a00000b));
+	mnl_attr_put_u16(nlh, SAINA_A_UPLINK_PORT, htons(4711));
+	STR(UPLINK_JOB, "root");
+	U8(UPLINK_WORKER, 7);
+	STR(UPLINK_TOKEN_FILE, "/etc/saina/token");
+	STR(UPLINK_TEXT, "admitted");
+	U32(UPLINK_WEIGHT, 42);
+	U32(UPLINK_RANK, 11);
+	U8(UPLINK_DEPTH, 1);
+	U32(UPLINK_AWAY_ROUND, 1230);
+	U64(UPLINK_AWAY_MS, 77);
+	U64(UPLINK_BYTES_UP, 5 << 20);
+	U64(UPLINK_BYTES_DOWN, 6 << 20);
+	mnl_attr_nest_end(nlh, n);
+}
+
 static void job(struct nlmsghdr *nlh, int i)
 {
 	__u64 count[SAINA_JC_N];
@@ -62,6 +88,7 @@ static void job(struct nlmsghdr *nlh, int i)
 	for (int n = 0; n < SAINA_JC_N; n++)
 		count[n] = i ? 41 + n : 0;
 	mnl_attr_put(nlh, SAINA_A_JOB_COUNT, sizeof(count), count);
+	place(nlh, i);
 	if (!i) {
 		U32(JOB_SFCD_CONVERGED, 4);
 		U64(JOB_SFCD_FLIPS, 4321);

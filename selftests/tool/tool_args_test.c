@@ -29,13 +29,18 @@ static const struct {
 	{ "job remove d", "JOB_DEL NAME=d" },
 	{ "worker delete d 3", "WORKER_DEL JOB_NAME=d ID=3" },
 	{ "worker remove d 3", "WORKER_DEL JOB_NAME=d ID=3" },
-	{ "job add d e 1 w 1 pay 64 poo 1", NULL },	/* ambiguous: elements or exponent */
-	{ "job add d el 1 w 1 pay 64 poo 2 t bfloat16", NULL },	/* ambiguous: type or token */
-	{ "job add d el 1 w 1 pay 64 poo 2 ty bfloat16 ex 110",
+	{ "job add d e 1 wo 1 pay 64 poo 1", NULL },	/* ambiguous: elements or exponent */
+	{ "job add d el 1 wo 1 pay 64 poo 2 t bfloat16", NULL },	/* ambiguous: type or token */
+	{ "job add d el 1 wo 1 pay 64 poo 2 ty bfloat16 ex 110",
 	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 PAYLOAD=64 POOL=2 ELEM_TYPE=3 EXPONENT=110" },
 	{ "job add d elements 1 workers 1 type int16", "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 ELEM_TYPE=4" },
 	{ "job add d elements 1 workers 1 token ''",
 	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 TOKEN=" },
+	{ "job add d elements 1 workers 2 weights 8,3", "JOB_NEW NAME=d ELEMENTS=1 WORKERS=2 WEIGHTS=8,3" },
+	{ "job add d elements 1 workers 2 uplink 10.0.0.7 parent-job mnist parent-worker 0",
+	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=2 UPLINK={ ADDRESS=117440522 JOB=mnist WORKER=0 }" },
+	{ "job set d uplink 10.0.0.7:700 parent-job 17 parent-worker 63 parent-token-file /t",
+	  "JOB_SET NAME=d UPLINK={ ADDRESS=117440522 PORT=48130 JOB=17 WORKER=63 TOKEN_FILE=/t }" },
 	{ "job set d policy bsp", "JOB_SET NAME=d POLICY={ MODE=1 LATE=1 }" },
 	{ "job set 7 k 5", "JOB_SET ID=7 K_SET=5" },
 	{ "policy set d timeout:10ms,kmin=4",
@@ -96,7 +101,7 @@ static const struct {
 	{ "doctor help", "" },
 };
 
-#define ALLOWED_ADD "allowed: elements, workers, id, payload, pool, ring, type, policy, token, token-file, exponent, heartbeat, dead, by-reference, by-reference-only"
+#define ALLOWED_ADD "allowed: elements, workers, id, payload, pool, ring, type, policy, token, token-file, exponent, heartbeat, dead, by-reference, by-reference-only, weights, uplink, parent-job, parent-worker, parent-token-file"
 
 static const struct {
 	const char *line;
@@ -162,7 +167,7 @@ static const struct {
 	{ "job add d elements 1 workers 1 elements 2", "saina: job add: \"elements\" is given twice" },
 	{ "job add d elemnts 1", "saina: job add: unknown key \"elemnts\"; " ALLOWED_ADD },
 	{ "job add d elements 1 workers 1 ''", "saina: job add: unknown key \"\"; " ALLOWED_ADD },
-	{ "job add d p 64", "saina: job add: \"p\" is ambiguous: payload, pool, policy" },
+	{ "job add d p 64", "saina: job add: \"p\" is ambiguous: payload, pool, policy, parent-job, parent-worker, parent-token-file" },
 	{ "job set", "saina: job set: the job is missing: give its name or number" },
 	{ "policy", "saina: policy: the command is missing; allowed: set, cancel, control, help (`saina job show' shows the policy in force and the scheduled one)" },
 	{ "policy control d noise -1", "saina: policy control: noise must be above 0 and at most 1e9: the gradient noise scale in batches of one worker" },
@@ -172,9 +177,21 @@ static const struct {
 	{ "policy set d bsp since 5", "saina: policy set: unknown key \"since\"; allowed: from ROUND, on EVENT" },
 	{ "policy set d bsp from", "saina: policy set: \"from\" needs a value" },
 	{ "policy set d timeout:0", "saina: policy set: policy: '0': must be 1ms..60s, as in 10ms, 1500us or 2s" },
-	{ "job set d", "saina: job set: nothing to set; allowed: policy, k, state, token, token-file, heartbeat, dead" },
+	{ "job add d elements 1 workers 2 weights 8,",
+	  "saina: job add: \"8,\" for \"weights\" is not allowed: must be a number from 1 to 65535 for each worker, such as 8,8,1" },
+	{ "job add d elements 1 workers 2 weights 8,0",
+	  "saina: job add: \"8,0\" for \"weights\" is not allowed: must be a number from 1 to 65535 for each worker, such as 8,8,1" },
+	{ "job add d elements 1 workers 2 uplink host1 parent-job a parent-worker 0",
+	  "saina: job add: \"host1\" for \"uplink\" is not allowed: must be an IPv4 address, such as 192.0.2.7, or 192.0.2.7:48865 with a port" },
+	{ "job add d elements 1 workers 2 uplink 10.0.0.7:0 parent-job a parent-worker 0",
+	  "saina: job add: \"10.0.0.7:0\" for \"uplink\" is not allowed: must be an IPv4 address, such as 192.0.2.7, or 192.0.2.7:48865 with a port" },
+	{ "job add d elements 1 workers 2 uplink 10.0.0.7 parent-job a",
+	  "saina: job add: a job with a parent needs all of uplink, parent-job and parent-worker" },
+	{ "job set d parent-worker 3",
+	  "saina: job set: a job with a parent needs all of uplink, parent-job and parent-worker" },
+	{ "job set d", "saina: job set: nothing to set; allowed: policy, k, state, token, token-file, heartbeat, dead, uplink, parent-job, parent-worker, parent-token-file" },
 	{ "job set d elements 4",
-	  "saina: job set: unknown key \"elements\"; allowed: policy, k, state, token, token-file, heartbeat, dead" },
+	  "saina: job set: unknown key \"elements\"; allowed: policy, k, state, token, token-file, heartbeat, dead, uplink, parent-job, parent-worker, parent-token-file" },
 	{ "job set d state go",
 	  "saina: job set: \"go\" for \"state\" is not allowed: must be one of forming, running, stopped" },
 	{ "job del", "saina: job del: the job is missing: give its name or number" },

@@ -24,7 +24,7 @@ static bool is_json_only(const char *key)
 					    "memory_job", "age_us",
 					    "flip_share", "loss_in", "loss_out", "policy_seq",
 					    "policy_active_seq", "relayed", "k",
-					    "flips", "observed", "monotonic_ns", "time", "generation",
+					    "flips", "observed", "monotonic_ns", "bytes_up", "bytes_down", "time", "generation",
 #define NAME(id, name, text) name,
 					    SAINA_JOB_COUNTER_LIST(NAME)
 					    "type", "seed" };
@@ -129,7 +129,15 @@ static const char *const job_pieces[] = {
 	"    heartbeat 210 ms dead 2100 ms generation 77\n",
 	"    sfcd converged 4 flips 0.4593 (4321 of 9408 signs)\n",
 	"    6 of 8 workers take part, not 4,7 (saina worker show says since when)\n",
+	"    weights 5,1,1,1,1,1,1,31: a tree of 42 workers\n",
 	"201: waiting: forming",
+	"    uplink 10.0.0.11:4711 parent-job root parent-worker 7 parent-token-file /etc/saina/token\n"
+	"        admitted\n"
+	"        tree of 42 workers, ranks from 11, depth 1\n"
+	"        away: round 1230 for 77 ms\n"
+	"        sent 5.0 MiB received 6.0 MiB\n",
+	"\"uplink\":{\"address\":\"10.0.0.11:4711\",\"job\":\"root\",\"worker\":7,",
+	"\"tree_workers\":42,\"rank\":11,\"depth\":1,\"away_round\":1230,\"away_ms\":77,\"bytes_up\":5242880,\"bytes_down\":6291456}",
 	"    policy bsp seq 9, asked for; none in force yet\n",
 #define COUNTED(id, name, text) " " name " 4",
 	SAINA_JOB_COUNTER_LIST(COUNTED)

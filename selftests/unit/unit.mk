@@ -2,7 +2,7 @@
 #
 # Unit tests (cmocka): no root, no network.
 
-JOBCORE_TESTS	:= $(addprefix $(B)/selftests/,jobcore_test joblife_test jobrestore_test policy_test schedule_test)
+JOBCORE_TESTS	:= $(addprefix $(B)/selftests/,jobcore_test joblife_test jobrestore_test jobtree_test policy_test schedule_test)
 
 $(JOBCORE_TESTS): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
 		$(call objs,selftests/unit/jobcore_owner.c $(JOBCORE_SRCS))
@@ -21,7 +21,7 @@ $(B)/selftests/payload_test: $(call objs,selftests/unit/payload_test.c) $(B)/lib
 
 UNIT_TESTS := $(JOBCORE_TESTS) $(addprefix $(B)/selftests/,config_test decode_test payload_test)
 check-programs: $(UNIT_TESTS)
-$(foreach t,jobcore_test joblife_test jobrestore_test policy_test schedule_test config_test decode_test payload_test,$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
+$(foreach t,jobcore_test joblife_test jobrestore_test jobtree_test policy_test schedule_test config_test decode_test payload_test,$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
 $(call test,run_test,quick,unit,400,selftests/unit/run_test.sh)
 $(call test,vm_test,full,host,900,selftests/unit/vm_test.sh)
 $(call test,sainad_test,quick,unit,400,selftests/unit/sainad_test.sh)

@@ -22,6 +22,7 @@ _saina_keys() {
 	echo "$out"
 }
 
+_saina_uplink="uplink parent-job parent-worker parent-token-file"
 _saina_bench="workers policy seconds -b -e -f"
 
 # _saina_policy WORD: prints the policies, or what may follow in WORD if it begins one, such as
@@ -107,12 +108,16 @@ _saina_words() {
 	# keys whose value only the user knows
 	*:workers | *:k | *:id | *:pool | *:ring | *:token | *:exponent | *:heartbeat | \
 	*:dead | *:loss-in | *:loss-out | *:seed | *:jobs | *:memory | \
-	*:memory-job | *:older-than | *:to | *:ovsdb | *:config) ;;
+	*:memory-job | *:older-than | *:to | *:ovsdb | *:config | *:weights | *:uplink | \
+	*:parent-*) ;;
 	job:add:2:*) ;;	# a new name
 	job:add:*)
+		# shellcheck disable=SC2086 # words
 		_saina_keys elements workers id payload pool ring type policy token token-file exponent \
-			heartbeat dead by-reference by-reference-only ;;
-	job:set:*) _saina_keys policy k state token token-file heartbeat dead ;;
+			heartbeat dead by-reference by-reference-only weights $_saina_uplink ;;
+	job:set:*)
+		# shellcheck disable=SC2086 # words
+		_saina_keys policy k state token token-file heartbeat dead $_saina_uplink ;;
 	worker:set:*) _saina_keys state ;;
 	port:set:*) _saina_keys hook loss-in loss-out seed ;;
 	slot:show:*) _saina_keys older-than ;;

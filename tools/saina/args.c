@@ -12,6 +12,7 @@
 
 #include "args.h"
 #include "ctl/policy_text.h"
+#include "ctl/tree_text.h"
 
 const char *args_peek(const struct args *a)
 {
@@ -298,6 +299,20 @@ static int store_policy(const struct args *a, const struct key *k, const char *w
 	return 0;
 }
 
+static int store_endpoint(const struct args *a, const struct key *k, const char *word, void *obj)
+{
+	if (!saina_endpoint_parse(word, (void *)((char *)obj + k->offset)))
+		return refuse_value(a, k, word, SAINA_ENDPOINT_FORMS);
+	return 0;
+}
+
+static int store_weights(const struct args *a, const struct key *k, const char *word, void *obj)
+{
+	if (!saina_weights_parse(word, (void *)((char *)obj + k->offset)))
+		return refuse_value(a, k, word, SAINA_WEIGHTS_FORMS);
+	return 0;
+}
+
 static int store_flag(const struct args *a, const struct key *k, const char *word, void *obj)
 {
 	store_number(k, obj, k->max);
@@ -311,6 +326,7 @@ int args_value(const struct args *a, const struct key *k, const char *word, void
 		[KEY_WORD] = store_word, [KEY_BYTES] = store_bytes, [KEY_COUNT] = store_count,
 		[KEY_FILE] = store_first_line, [KEY_SHARE] = store_share, [KEY_MS] = store_ms,
 		[KEY_FLAG] = store_flag, [KEY_POLICY] = store_policy,
+		[KEY_ENDPOINT] = store_endpoint, [KEY_WEIGHTS] = store_weights,
 	};
 
 	*has |= 1ull << k->attr;

@@ -50,6 +50,8 @@ enum key_kind {
 	KEY_MS,		/* u32 microseconds, written in milliseconds */
 	KEY_FLAG,	/* a key without a value; stores max */
 	KEY_POLICY,	/* struct saina_policy_attrs, written as text */
+	KEY_ENDPOINT,	/* address and port of struct saina_uplink_attrs */
+	KEY_WEIGHTS,	/* u16s, with commas between them */
 };
 
 struct key {

@@ -97,6 +97,7 @@ static void job_print(const struct saina_job_attrs *job, bool show_tokens)
 		out_str("reference", job->by_reference == SAINA_REFERENCE_ONLY ?
 			"    shared memory only: %s\n" : "    shared memory: %s\n",
 			HAS(REFERENCE) ? job->reference : "allowed");
+	uplink_print(job);
 	if (HAS(TEXT))
 		out_str("text", "    %s\n", job->text);
 	if (HAS(TROUBLE))
@@ -183,6 +184,16 @@ static int job_show(const struct tool *t, struct args *a)
 	return out_finish(ret);
 }
 
+#define UPLINK_KEYS \
+	{ "uplink", KEY_ENDPOINT, SAINA_A_JOB_UPLINK, KEY(saina_job_attrs, uplink), .max = 0 }, \
+	{ "parent-job", KEY_STRING, SAINA_A_JOB_UPLINK, KEY(saina_job_attrs, uplink.job), \
+	  .min = 1, .max = SAINA_NAME_LEN - 1 }, \
+	{ "parent-worker", KEY_NUMBER, SAINA_A_JOB_UPLINK, KEY(saina_job_attrs, uplink.worker), \
+	  .max = SAINA_WORKERS_MAX - 1 }, \
+	{ "parent-token-file", KEY_STRING, SAINA_A_JOB_UPLINK, \
+	  KEY(saina_job_attrs, uplink.token_file), .min = 1, \
+	  .max = sizeof(((struct saina_uplink_attrs *)0)->token_file) - 1 }
+
 static const struct key add_keys[] = {
 	{ "elements", KEY_COUNT, SAINA_A_JOB_ELEMENTS, KEY(saina_job_attrs, elements), .min = 1,
 	  .max = UINT64_MAX, .required = true, .zero = "auto" },
@@ -208,6 +219,8 @@ static const struct key add_keys[] = {
 	  .max = SAINA_REFERENCE_ALLOWED },
 	{ "by-reference-only", KEY_FLAG, SAINA_A_JOB_BY_REFERENCE,
 	  KEY(saina_job_attrs, by_reference), .max = SAINA_REFERENCE_ONLY },
+	{ "weights", KEY_WEIGHTS, SAINA_A_JOB_WEIGHTS, KEY(saina_job_attrs, weights), .max = 0 },
+	UPLINK_KEYS,
 };
 
 static int job_add(const struct tool *t, struct args *a)
@@ -225,7 +238,10 @@ static int job_add(const struct tool *t, struct args *a)
 				  sizeof(req.name) - 1);
 	strcpy(req.name, name);
 	SAINA_SET(&req, SAINA_A_JOB_NAME);
+	uplink_prepare(&req);
 	ret = args_keys(a, add_keys, ARRAY_SIZE(add_keys), &req, (uint64_t *)&req.has);
+	if (!ret)
+		ret = uplink_complete(a, &req);
 	if (ret)
 		return ret;
 	if (!req.elements) {
@@ -264,6 +280,7 @@ static const struct key set_keys[] = {
 	{ "heartbeat", KEY_NUMBER, SAINA_A_JOB_HEARTBEAT_MS, KEY(saina_job_attrs, heartbeat_ms),
 	  .max = UINT16_MAX },
 	{ "dead", KEY_NUMBER, SAINA_A_JOB_DEAD_MS, KEY(saina_job_attrs, dead_ms), .max = UINT16_MAX },
+	UPLINK_KEYS,
 };
 
 static int change_job(const struct tool *t, struct args *a, int cmd, const struct key *keys,
@@ -276,7 +293,10 @@ static int change_job(const struct tool *t, struct args *a, int cmd, const struc
 			req.name);
 	if (ret)
 		return ret;
+	uplink_prepare(&req);
 	ret = n ? args_set_keys(a, keys, n, &req, (uint64_t *)&req.has) : args_done(a);
+	if (!ret)
+		ret = uplink_complete(a, &req);
 	if (ret)
 		return ret;
 	return rpc_change(connect_open(t), cmd, &saina_job_class, &req);
@@ -301,11 +321,14 @@ int tool_job(const struct tool *t, struct args *a)
 		  "NAME elements N|auto workers N [id N] [payload E] [pool N] [ring R]\n"
 		  "      [type int32|int16|float32|bfloat16] [policy POLICY] [token T | token-file FILE]\n"
 		  "      [exponent E]\n"
-		  "      [heartbeat MS] [dead MS] [by-reference | by-reference-only]" },
+		  "      [heartbeat MS] [dead MS] [by-reference | by-reference-only]\n"
+		  "      [weights N,N,.. | uplink ADDRESS[:PORT] parent-job JOB parent-worker N\n"
+		  "      [parent-token-file FILE]]" },
 		{ "set", job_set,
 		  "JOB [policy POLICY] [k K] [state forming|running|stopped]\n"
 		  "      [token T | token-file FILE]\n"
-		  "      [heartbeat MS] [dead MS]" },
+		  "      [heartbeat MS] [dead MS]\n"
+		  "      [uplink ADDRESS[:PORT] parent-job JOB parent-worker N [parent-token-file FILE]]" },
 		{ "del", job_del, "JOB" },
 		{ "delete", job_del, NULL },
 		{ "remove", job_del, NULL },

@@ -116,6 +116,11 @@ int parse_worker_id(const struct args *a, const char *word, __u8 *id);
  * @format: of its name; @end: printed last
  */
 void policy_next_print(const struct saina_job_attrs *job, const char *format, const char *end);
+
+/* The place of a job in a tree: before its keys are parsed; then, 0 or EXIT_USAGE; printed. */
+void uplink_prepare(struct saina_job_attrs *req);
+int uplink_complete(const struct args *a, struct saina_job_attrs *req);
+void uplink_print(const struct saina_job_attrs *job);
 void port_print(const struct saina_port_attrs *p);
 
 #endif /* SAINA_TOOL_H */

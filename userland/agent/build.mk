@@ -2,8 +2,8 @@
 #
 # sainad, with the job core of kmod/core compiled in.
 
-JOBCORE_SRCS	:= $(addprefix kmod/core/,job.c check.c schedule.c worker.c memory.c show.c policy.c err.c attrs_gen.c adopt.c) \
-		   userland/ctl/policy_text.c
+JOBCORE_SRCS	:= $(addprefix kmod/core/,job.c check.c schedule.c tree.c worker.c memory.c show.c policy.c err.c attrs_gen.c adopt.c) \
+		   userland/ctl/policy_text.c userland/ctl/tree_text.c
 
 SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.c loop.c jobs.c runtime.c peer_guard.c \
 		   ports/bridge.c ports/sync.c ports/attach.c ports/announce.c \

@@ -15,6 +15,7 @@
 
 #include "agent/config.h"
 #include "ctl/policy_text.h"
+#include "ctl/tree_text.h"
 #include "agent/log.h"
 
 /* Where the message goes; @file, @line: what it is about, NULL: the command line. */
@@ -238,7 +239,10 @@ int config_set(struct config *cfg, const char *key, const char *value, char *tex
 
 /* Groups of numbers and strings: limits and jobs */
 
-enum field_type { FIELD_U8, FIELD_U16, FIELD_U32, FIELD_U64, FIELD_S32, FIELD_STRING, FIELD_POLICY };
+enum field_type {
+	FIELD_U8, FIELD_U16, FIELD_U32, FIELD_U64, FIELD_S32,
+	FIELD_STRING, FIELD_POLICY, FIELD_ENDPOINT, FIELD_WEIGHTS /* strings */
+};
 
 struct field {
 	const char *name;
@@ -246,17 +250,20 @@ struct field {
 	size_t offset;
 	size_t size; /* string: longest; number: largest, 0: the largest of the type */
 	int attr;    /* bit of ->has */
+	int inner;   /* of the job's uplink, too: bit of its ->has; 0: none */
 };
 
 /* clang-format off */
 #define LIMIT(n, t, a) \
-	{ #n, t, offsetof(struct saina_limits, n), 0, SAINA_A_LIMITS_##a }
+	{ #n, t, offsetof(struct saina_limits, n), 0, SAINA_A_LIMITS_##a, 0 }
 #define JOB_MAX(n, key, t, max, a) \
-	{ key, t, offsetof(struct saina_job_attrs, n), max, SAINA_A_JOB_##a }
+	{ key, t, offsetof(struct saina_job_attrs, n), max, SAINA_A_JOB_##a, 0 }
 #define JOB(n, key, t, a) \
 	JOB_MAX(n, key, t, 0, a)
 #define JOB_TEXT(n, size, a) \
-	{ #n, FIELD_STRING, offsetof(struct saina_job_attrs, n), size, SAINA_A_JOB_##a }
+	{ #n, FIELD_STRING, offsetof(struct saina_job_attrs, n), size, SAINA_A_JOB_##a, 0 }
+#define UPLINK(key, n, t, size, a) \
+	{ key, t, offsetof(struct saina_job_attrs, uplink.n), size, SAINA_A_JOB_UPLINK, SAINA_A_UPLINK_##a }
 /* clang-format on */
 
 static const struct field limit_fields[] = {
@@ -279,6 +286,11 @@ static const struct field job_fields[] = {
 	JOB(exponent, "exponent", FIELD_S32, EXPONENT),
 	JOB(heartbeat_ms, "heartbeat_ms", FIELD_U16, HEARTBEAT_MS),
 	JOB(dead_ms, "dead_ms", FIELD_U16, DEAD_MS),
+	JOB(weights, "weights", FIELD_WEIGHTS, WEIGHTS),
+	JOB(uplink, "uplink", FIELD_ENDPOINT, UPLINK),
+	UPLINK("parent_job", job, FIELD_STRING, SAINA_NAME_LEN - 1, JOB),
+	UPLINK("parent_worker", worker, FIELD_U8, SAINA_WORKERS_MAX - 1, WORKER),
+	UPLINK("parent_token_file", token_file, FIELD_STRING, SAINA_TOKEN_FILE_LEN - 1, TOKEN_FILE),
 };
 
 static const struct {
@@ -289,32 +301,50 @@ static const struct {
 	[FIELD_S32] = { INT_MIN, INT_MAX },
 };
 
-static int field_set(struct config_error *c, const config_setting_t *s, const struct field *f,
-		     void *to)
+static int text_set(struct config_error *c, const config_setting_t *s, const struct field *f,
+		    void *to)
 {
+	const char *text = config_setting_get_string(s);
 	int line = config_setting_source_line(s);
-	long long n, max;
 	struct saina_policy policy;
 	struct saina_core_err err;
-	const char *text;
 
-	to = (char *)to + f->offset;
-	if (f->type == FIELD_STRING || f->type == FIELD_POLICY) {
-		text = config_setting_get_string(s);
-		if (!text)
-			return set_error(c, line, "%s: must be a string, in quotes", f->name);
-		if (f->type == FIELD_POLICY) {
-			if (saina_policy_parse(text, 0, &policy, &err))
-				return set_error(c, line, "%s", err.text);
-			saina_policy_to_attrs(&policy, to);
+	if (!text)
+		return set_error(c, line, "%s: must be a string, in quotes", f->name);
+	switch (f->type) {
+	case FIELD_POLICY:
+		if (saina_policy_parse(text, 0, &policy, &err))
+			return set_error(c, line, "%s", err.text);
+		saina_policy_to_attrs(&policy, to);
+		return 0;
+	case FIELD_ENDPOINT:
+		if (saina_endpoint_parse(text, to))
 			return 0;
-		}
+		return set_error(c, line, "%s: '%.32s' is not " SAINA_ENDPOINT_FORMS, f->name,
+				 text);
+	case FIELD_WEIGHTS:
+		if (saina_weights_parse(text, to))
+			return 0;
+		return set_error(c, line, "%s: '%.32s' is not " SAINA_WEIGHTS_FORMS, f->name,
+				 text);
+	default:
 		if (strlen(text) > f->size)
 			return set_error(c, line, "%s: is longer than the %zu characters allowed",
 					 f->name, f->size);
 		memcpy(to, text, strlen(text));
 		return 0;
 	}
+}
+
+static int field_set(struct config_error *c, const config_setting_t *s, const struct field *f,
+		     void *to)
+{
+	int line = config_setting_source_line(s);
+	long long n, max;
+
+	to = (char *)to + f->offset;
+	if (f->type >= FIELD_STRING)
+		return text_set(c, s, f, to);
 	if (config_setting_type(s) != CONFIG_TYPE_INT &&
 	    config_setting_type(s) != CONFIG_TYPE_INT64)
 		return set_error(c, line, "%s: must be an integer", f->name);
@@ -349,7 +379,7 @@ static int field_set(struct config_error *c, const config_setting_t *s, const st
 static int group_read(struct config_error *c, const config_setting_t *group, const char *what,
 		      const struct field *fields, size_t n, void *to, __u64 *has)
 {
-	char allowed[256] = "";
+	char allowed[320] = "";
 	int i, ret;
 	size_t f;
 
@@ -374,6 +404,8 @@ static int group_read(struct config_error *c, const config_setting_t *group, con
 		if (ret)
 			return ret;
 		*has |= 1ull << fields[f].attr;
+		if (fields[f].inner)
+			SAINA_SET(&((struct saina_job_attrs *)to)->uplink, fields[f].inner);
 	}
 	return 0;
 }
