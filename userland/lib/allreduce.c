@@ -3,19 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "progress/progress.h"
-#include "reduce/reduce.h"
-#include "reduce/size_mismatch.h"
+#include "reduce/round.h"
 #include "request.h"
 #include "session/timeout.h"
 
-/**
- * saina_allreduce_start() - begin an all-reduce, as part of the present round
- * @buf: @n elements, read and written by the library until saina_wait() returns
- * @n: 1 ..; takes ceil(n / payload) segments, from where the round's last one ended
- * @req: out, pass it to saina_wait() once
- *
- * Returns 0, -EINVAL, -EDOM, -ESTALE, -ECONNRESET, -ETIMEDOUT or -ENOMEM.
- */
 int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 			  enum saina_result_op op, struct saina_req **req)
 {
@@ -62,8 +53,8 @@ static int req_wait(struct saina *s, struct saina_req *req, struct saina_call *c
 		saina_copy_out(s, call, &req->call, sizeof(*call), call_size);
 	saina_round_forget(&s->round, req);
 	free(req);
-	/* A step that failed ends here: no call closes it. */
-	if (ret && s->round.ps.on && !s->round.reqs)
+	/* No call closes it. */
+	if (ret && s->round.ops->fails_end && !s->round.reqs)
 		saina_step_next(s);
 	return ret;
 }
@@ -80,12 +71,6 @@ static int lock_req(struct saina *s, const struct saina_req *req)
 					       : "the request is NULL: pass the one from saina_allreduce_start()"));
 }
 
-/**
- * saina_wait() - until the result is in the buffer; frees @req
- * @call: out, may be NULL; call->size is the caller's
- *
- * Any thread may call it, also while others wait for other requests.
- */
 int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
 {
 	int ret = lock_req(s, req);
@@ -103,6 +88,8 @@ static void log_missing(struct saina *s)
 	uint64_t counted = s->round.grad.state[0].last.mask;
 	char missing[256];
 
+	if (s->round.grad.state[0].last.round != s->round.flow.round)
+		return; /* in steps */
 	if (s->round.grad.state[0].last.contributors == j->job.workers) {
 		s->full_round = s->round.flow.round;
 		s->together = counted;
@@ -127,17 +114,12 @@ static int round_done(struct saina *s)
 		ret = saina_error(s, -EINVAL, "round %u: nothing was reduced in it", f->round);
 	if (!ret) {
 		s->round.stats.rounds++;
-		if (!s->round.ps.on)
-			log_missing(s);
+		log_missing(s);
 		saina_step_next(s);
 	}
 	return ret;
 }
 
-/**
- * saina_poll() - see saina.h
- * @timeout_ms: 0: do not wait; -1: no limit
- */
 int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms)
 {
 	uint64_t until = saina_deadline(timeout_ms);
@@ -150,12 +132,6 @@ int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms)
 	return saina_unlock(s, saina_progress_until(s, req, until));
 }
 
-/**
- * saina_round_done() - close the round: all that was started has been waited for
- *
- * Returns 0, -EBUSY if an all-reduce has not been waited for, -EINVAL if none was
- * started, or the round's failure.
- */
 int saina_round_done(struct saina *s)
 {
 	int ret = saina_lock(s);
@@ -206,36 +182,19 @@ int saina_decided(struct saina *s)
 	return saina_unlock(s, ret);
 }
 
-/**
- * saina_set_round() - see saina.h
- *
- * Residuals stay: they are of gradients that were never counted.  -EBUSY with
- * an all-reduce in flight, -EINVAL for a round before the present one.
- */
 int saina_set_round(struct saina *s, uint32_t round)
 {
-	struct saina_flow *f;
+	const struct saina_flow *f;
 	int ret = saina_lock(s);
 
 	if (ret)
 		return ret;
 	f = &s->round.flow;
 	ret = saina_session_error(s);
-	if (ret) {
-		/* The session has failed, and the message is set. */
-	} else if (s->round.reqs || (f->assigned && !f->stale)) {
+	if (!ret && (s->round.reqs || (f->assigned && !f->stale)))
 		ret = saina_error(s, -EBUSY, "round %u is open: close it first", f->round);
-	} else if (s->round.ps.on) {
-		s->round.ps.fresh = true;
-	} else if (round < f->round) {
-		ret = saina_error(s, -EINVAL, "round %u is over: this worker is at %u", round,
-				  f->round);
-	} else if (round > SAINA_ROUND_MAX) {
-		ret = saina_error(s, -EINVAL, "job %u has no round after %u", s->session.job.id,
-				  SAINA_ROUND_MAX);
-	} else if (round != f->round || f->stale) {
-		saina_flow_set(f, round, saina_now());
-		s->round.ps.fresh = true;
+	if (!ret) {
+		ret = s->round.ops->set(&s->round, round, saina_now(), s->error, sizeof(s->error));
 		saina_wake(s);
 	}
 	return saina_unlock(s, ret);

@@ -34,7 +34,7 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 		.part = job->part,
 		.parts = job->parts,
 		.behind = s->round.flow.held,
-		.counted = s->round.ps.on ? 0 : s->round.newest_counted,
+		.counted = s->round.newest_counted,
 		.counted_round = s->round.newest_round,
 		.missing = j->missing_round == s->round.flow.round ? j->missing : 0,
 		.timeout_ms = j->timeout_ms,
@@ -75,14 +75,6 @@ static int exponent_of(const struct saina_job *job, int e)
 	return e == SAINA_EXPONENT_NAN ? e : e + SAINA_EXPONENT_BIAS;
 }
 
-/**
- * saina_segment() - who was counted in a segment
- * @segment: 0..segments-1
- * @out: @out->size set by the caller
- *
- * Of the last result that this worker has taken, which during a round may be that of the previous
- * round; @out->round says which.  -ENODATA if there is none yet.
- */
 int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out)
 {
 	const struct saina_segment_state *p;

@@ -2,7 +2,6 @@
 /* Residuals: reads and replaces them, and moves elements of the gradient to other places. */
 #include <errno.h>
 #include "base.h"
-#include "reduce/reduce.h"
 
 static int check_move(struct saina *s, const struct saina_move *m)
 {
@@ -28,10 +27,6 @@ static int check_between(struct saina *s)
 	return ret;
 }
 
-/**
- * saina_layout() - see saina.h
- * @moves: @n of them; what they do not name must have no residual
- */
 int saina_layout(struct saina *s, const struct saina_move *moves, size_t n)
 {
 	int ret = saina_lock(s);
@@ -45,7 +40,7 @@ int saina_layout(struct saina *s, const struct saina_move *moves, size_t n)
 		ret = check_move(s, &moves[i]);
 	if (ret)
 		return saina_unlock(s, ret);
-	ret = saina_round_move(&s->round, moves, n);
+	ret = saina_gradient_move(&s->round.grad, moves, n);
 	if (ret == -ENOTEMPTY)
 		ret = saina_error(s, -EINVAL,
 				  "saina_layout: residual would be lost: no move covers some of it, "
@@ -72,12 +67,6 @@ static int check_range(struct saina *s, const char *name, uint64_t first, uint64
 	return 0;
 }
 
-/**
- * saina_residual() - see saina.h
- *
- * Element i belongs to segment i / payload: the position in the tensor for
- * rounds of one all-reduce; later buckets of a round begin at a new segment.
- */
 int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type type, void *out)
 {
 	uint32_t at;
@@ -89,16 +78,12 @@ int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type 
 	if (ret)
 		return ret;
 	ret = check_range(s, "saina_residual", first, n, type);
-	if (!ret && saina_round_residual(&s->round, first, n, type, out, &at))
+	if (!ret && saina_residual_get(&s->round.grad, first, n, type, out, &at))
 		ret = saina_error(s, -EINVAL,
 				  "saina_residual: segment %u keeps elements of the other type", at);
 	return saina_unlock(s, ret);
 }
 
-/**
- * saina_residual_set() - see saina.h
- * @in: @n elements
- */
 int saina_residual_set(struct saina *s, uint64_t first, uint64_t n, enum saina_type type,
 		       const void *in)
 {
@@ -115,7 +100,7 @@ int saina_residual_set(struct saina *s, uint64_t first, uint64_t n, enum saina_t
 		ret = check_range(s, "saina_residual_set", first, n, type);
 	if (ret)
 		return saina_unlock(s, ret);
-	ret = saina_round_residual_set(&s->round, first, n, type, in, &at);
+	ret = saina_residual_put(&s->round.grad, first, n, type, in, &at);
 	if (ret == -EDOM)
 		ret = saina_error(s, -EINVAL, "saina_residual_set: an element is infinite or not a number");
 	else if (ret)

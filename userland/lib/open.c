@@ -8,7 +8,7 @@
 #include "base.h"
 #include "env.h"
 #include "progress/progress.h"
-#include "reduce/reduce.h"
+#include "reduce/round.h"
 #include "session/session.h"
 
 #define JOIN_MS	     5000
@@ -129,7 +129,7 @@ static void handle_free(struct saina *s)
 		free(r);
 	}
 	if (s->round.job)
-		saina_reduce_exit(&s->round);
+		s->round.ops->exit(&s->round);
 	free(s);
 }
 
@@ -143,6 +143,7 @@ static struct saina *handle_new(void)
 	s->io.ucast = s->io.mcast = s->io.wake = s->io.timer = -1;
 	s->io.shm = s->shm.fd = -1;
 	s->pid = getpid();
+	s->round.ops = &saina_rounds;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -246,29 +247,7 @@ static void wait_until_runs(struct saina *s)
 	}
 }
 
-/**
- * saina_open() - join a job as a worker, and wait until it runs
- * @sp: out, the handle
- * @opts: see struct saina_opts
- *
- * Returns 0 or, with the sentence in saina_strerror(NULL, err):
- *	-EINVAL		an option is not valid, or the job has not opts->workers workers
- *	-ENOENT		there is no such job
- *	-EACCES		wrong token
- *	-EUSERS		the job is full
- *	-EBUSY		another live worker has that identifier (tried for
- *			join_timeout_ms, since it may be our dead predecessor)
- *	-EMSGSIZE	more elements than the job has, or an MTU too small
- *	-ESHUTDOWN	the job is stopped
- *	-ENETUNREACH	no route, or not by a port of the aggregator's bridge
- *	-EPROTONOSUPPORT the aggregator speaks another version
- *	-EOPNOTSUPP	the job's elements are unknown to this library, or the job is
- *			by-reference-only and this worker has no shared memory
- *	-ECONNRESET	the job was replaced, stopped or deleted meanwhile
- *	-ETIMEDOUT	no answer, or not all workers came
- *	-ECANCELED	opts->cancel was set
- *	-ENOMEM, -errno	of the system
- */
+/* Errors: saina_open(3). */
 int saina_open(struct saina **sp, const struct saina_opts *opts)
 {
 	struct saina_session *j;
@@ -322,13 +301,9 @@ free:
 	return ret;
 }
 
-/**
- * saina_close() - leave the job and free the handle
- *
- * All-reduces in flight are given up; their requests are freed with the handle.
- * Waits for the agent to acknowledge that we leave: at most 300 ms, or four of the round
- * trips measured if that is longer, and never more than 2 s.  In a forked child it frees
- * the child's copy, and the parent's handle lives on.
+/*
+ * Waits for the agent to acknowledge that we leave: at most 300 ms, or four of the round trips
+ * measured if that is longer, and never more than 2 s.
  */
 int saina_close(struct saina *s)
 {

@@ -6,71 +6,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "progress/progress.h"
-#include "reduce/reduce.h"
-#include "reduce/size_mismatch.h"
+#include "reduce/round.h"
 #include "request.h"
-
-/* Sets the message of -ESTALE and returns it. */
-static int set_stale_error(struct saina *s)
-{
-	const struct saina_ps *t = &s->round.ps;
-
-	if (t->on || t->steps.leaves)
-		return saina_error(
-			s, -ESTALE,
-			"step %u: this worker has missed updates: more than %u since it last read, "
-			"or the parameter server was restarted or ended: get the model from "
-			"another worker and go on",
-			s->round.flow.round, SAINA_PS_UPDATES - 1);
-	if (s->round.flow.gap)
-		return saina_error(
-			s, -ESTALE,
-			"round %u is over and never had all of this worker's %llu elements: the "
-			"others went on to round %u with fewer.  " SAINA_SAME_SIZES,
-			s->round.flow.round, (unsigned long long)s->round.submitted,
-			s->round.flow.known_next - 1);
-	return saina_error(s, -ESTALE,
-			   "the results of round %u are gone (the aggregator keeps %u rounds): "
-			   "get the model from another worker (saina_info() says which were "
-			   "counted last), then call saina_set_round()",
-			   s->round.flow.round, s->session.job.ring);
-}
-
-/* Sets the message of -EDOM and returns it: @element of the update is not finite. */
-static int set_not_finite_error(struct saina *s, size_t element)
-{
-	return saina_error(
-		s, -EDOM,
-		"step %u: element %zu is infinite or not a number, which the parameter server "
-		"would keep for ever: push finite updates, or zeros to leave a step out",
-		s->round.flow.round, element);
-}
-
-/* Sets the message of -EPROTO and returns it: other workers have another type than @q. */
-static int set_types_error(struct saina *s, const struct saina_req *q)
-{
-	bool is_int = q->t.type == SAINA_INT32;
-	char text[400];
-
-	if (s->round.ps.on)
-		return saina_error(s, -EPROTO,
-				   "step %u: this worker pushes %s, and other workers have pushed %s: "
-				   "all workers must push the same types and sizes in the same order",
-				   s->round.flow.round, is_int ? "int32" : "float32",
-				   is_int ? "float32" : "int32");
-	saina_type_mismatch(&s->round, q, text, sizeof(text));
-	return saina_error(s, -EPROTO, "%s", text);
-}
 
 int saina_req_error(struct saina *s, const struct saina_req *q, int err)
 {
-	if (err == -ESTALE)
-		return set_stale_error(s);
-	if (err == -EDOM)
-		return set_not_finite_error(s, s->round.ps.bad);
-	if (saina_session_error(s))
+	if (err != -ESTALE && err != -EDOM && (saina_session_error(s) || err != -EPROTO))
 		return err;
-	return err == -EPROTO ? set_types_error(s, q) : err;
+	s->round.ops->explain(&s->round, q, err, s->error, sizeof(s->error));
+	return err;
 }
 
 int saina_check_startable(struct saina *s)
@@ -78,7 +22,7 @@ int saina_check_startable(struct saina *s)
 	int ret = saina_session_error(s);
 
 	if (!ret && s->round.flow.stale)
-		ret = set_stale_error(s);
+		ret = saina_req_error(s, NULL, -ESTALE);
 	if (!ret && s->round.flow.round > SAINA_ROUND_MAX)
 		ret = saina_error(s, -EINVAL, "job %u has no round after %u", s->session.job.id,
 				  SAINA_ROUND_MAX);
@@ -126,17 +70,6 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 		return saina_error(
 			s, -EINVAL,
 			"SAINA_SUM_ONCE is a sum of int32: pass int32, or use SAINA_SUM");
-	if (op == SAINA_SUM_ONCE && s->round.ps.on)
-		return saina_error(
-			s, -EINVAL,
-			"the policy has steps (ssp, asp, grouped), and SAINA_SUM_ONCE needs rounds "
-			"(`saina job set JOB policy bsp')");
-	if (s->round.ps.on && s->round.closed)
-		return saina_error(
-			s, -EINVAL,
-			"step %u is complete: with this policy (ssp, asp, grouped), start all "
-			"all-reduces of a step before you wait for one",
-			s->round.flow.round);
 	if (op == SAINA_MEAN && type == SAINA_INT32)
 		return saina_error(s, -EINVAL,
 				   "a mean of int32 would not be exact: use SAINA_SUM and divide by "
@@ -159,6 +92,8 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 int saina_req_start(struct saina *s, void *buf, const float *base, size_t n, enum saina_type type,
 		    enum saina_result_op op, struct saina_req **req)
 {
+	const struct saina_tensor t = {
+		.buf = buf, .base = base, .n = n, .type = type, .once = op == SAINA_SUM_ONCE};
 	struct saina_req *r;
 	uint64_t segments;
 	int ret = saina_check_startable(s);
@@ -175,21 +110,17 @@ int saina_req_start(struct saina *s, void *buf, const float *base, size_t n, enu
 	ret = check_request(s, n, type, op, segments);
 	if (ret)
 		return ret;
-	if (s->round.ps.on) {
-		struct saina_tensor t = {.buf = buf, .n = n, .type = type};
-		size_t bad = saina_ps_finite(&s->round, &t);
-
-		if (bad < n)
-			return set_not_finite_error(s, bad);
-	}
+	if (s->round.ops->check)
+		ret = s->round.ops->check(&s->round, &t, s->error, sizeof(s->error));
+	if (ret)
+		return ret;
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return saina_error(s, -ENOMEM, "out of memory");
 	r->s = s;
-	r->t = (struct saina_tensor){
-		.buf = buf, .base = base, .n = n, .type = type, .once = op == SAINA_SUM_ONCE};
+	r->t = t;
 	r->op = op;
-	saina_reduce_start(&s->round, r, saina_now());
+	s->round.ops->start(&s->round, r, saina_now());
 	*req = r;
 	return 0;
 }
@@ -198,12 +129,16 @@ void saina_step_close(struct saina *s)
 {
 	if (s->round.closed)
 		return;
-	saina_reduce_close(&s->round, saina_now());
+	s->round.closed = true;
+	if (s->round.ops->close)
+		s->round.ops->close(&s->round, saina_now());
 	saina_wake(s);
 }
 
 void saina_step_next(struct saina *s)
 {
 	s->clocked = false;
-	saina_reduce_next(&s->round, saina_now());
+	s->round.closed = false;
+	s->round.prev_submitted = s->round.submitted;
+	s->round.ops->next(&s->round, saina_now());
 }

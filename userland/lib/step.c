@@ -6,17 +6,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "progress/progress.h"
-#include "reduce/reduce.h"
+#include "reduce/round.h"
 #include "request.h"
 
 #define WRONG_SIZE "step.size is not sizeof(struct saina_step)"
 
-/**
- * saina_push() - see saina.h
- * @buf: @n elements, read and written by the library until saina_read() has returned 0
- *
- * Returns 0, -EINVAL, -EDOM, -ESTALE, -ECONNRESET, -ETIMEDOUT or -ENOMEM.
- */
 int saina_push(struct saina *s, void *buf, size_t n, enum saina_type type)
 {
 	struct saina_req *req;
@@ -49,11 +43,6 @@ static int step_complete(struct saina *s)
 	return 0;
 }
 
-/**
- * saina_clock() - see saina.h
- *
- * Returns at once: 0, -EINVAL if nothing was pushed, or why the handle has failed.
- */
 int saina_clock(struct saina *s)
 {
 	int ret = saina_lock(s);
@@ -74,42 +63,6 @@ static int wait_all(struct saina *s, int timeout_ms)
 	return 0;
 }
 
-/* Caller holds s->lock.  Fills @d before the requests of the step are freed. */
-static void fill_step(struct saina *s, struct saina_step *d)
-{
-	const struct saina_ps *t = &s->round.ps;
-	const struct saina_call *c = &s->round.reqs->call;
-
-	d->step = c->round;
-	d->low = c->round + 1;
-	if (t->on) {
-		const struct saina_steps *p = &t->steps;
-
-		d->step = p->pushed;
-		d->low = p->low;
-		d->window = p->window;
-		d->staleness = p->step > p->low ? p->step - p->low : 0;
-		d->version_min = t->version_min;
-		d->version_max = t->version_max;
-		d->updates_min = t->updates_min;
-		d->updates_max = t->updates_max;
-		d->wait_us = t->wait_ns / 1000;
-		return;
-	}
-	d->updates_min = c->count_min;
-	d->updates_max = c->count_max;
-	for (const struct saina_req *q = s->round.reqs; q; q = q->next) {
-		if (q->call.count_min < d->updates_min)
-			d->updates_min = q->call.count_min;
-		if (q->call.count_max > d->updates_max)
-			d->updates_max = q->call.count_max;
-	}
-}
-
-/**
- * saina_read() - see saina.h
- * @timeout_ms: 0: do not wait; -1: no limit
- */
 int saina_read(struct saina *s, struct saina_step *step, int timeout_ms)
 {
 	struct saina_step d = {0};
@@ -126,7 +79,7 @@ int saina_read(struct saina *s, struct saina_step *step, int timeout_ms)
 		ret = wait_all(s, timeout_ms);
 	if (ret)
 		goto out;
-	fill_step(s, &d);
+	s->round.ops->fill(&s->round, &d);
 	if (step)
 		saina_copy_out(s, step, &d, sizeof(d), WRONG_SIZE);
 	for (q = s->round.reqs; q && !q->err; q = q->next)
@@ -141,7 +94,7 @@ int saina_read(struct saina *s, struct saina_step *step, int timeout_ms)
 	/* A round that is lost stays open until saina_set_round(), as with all-reduces; one of which
 	 * other workers had another type is over.
 	 */
-	if (!ret || s->round.ps.on || ret == -EPROTO)
+	if (!ret || s->round.ops->fails_end || ret == -EPROTO)
 		saina_step_next(s);
 	else
 		s->clocked = s->round.closed = false;

@@ -2,8 +2,6 @@
 /* What the session sends: its messages, with a report in heartbeats, and LEAVE if sizes differ. */
 #include <errno.h>
 #include "progress.h"
-#include "reduce/reduce.h"
-#include "reduce/size_mismatch.h"
 #include "session/session.h"
 #include "session/timeout.h"
 
@@ -13,7 +11,7 @@
 static uint64_t unanswered_ns(struct saina *s, uint64_t now)
 {
 	/* This process was suspended, or there was nothing to answer. */
-	if (!saina_reduce_waits(&s->round) || now > s->checked_ns + STILL_NS)
+	if (!s->round.ops->waits(&s->round) || now > s->checked_ns + STILL_NS)
 		s->answered_ns = now;
 	s->checked_ns = now;
 	return now - s->answered_ns;
@@ -43,8 +41,8 @@ static void abort_on_size_mismatch(struct saina *s, uint64_t now)
 	struct saina_session *j = &s->session;
 	char text[sizeof(j->error)];
 
-	if (j->phase == PHASE_RUNNING && !s->round.ps.on && !s->io.err &&
-	    saina_size_mismatch(&s->round, j->active, j->active_ns, now, text, sizeof(text)))
+	if (j->phase == PHASE_RUNNING && s->round.ops->stuck && !s->io.err &&
+	    s->round.ops->stuck(&s->round, j->active, j->active_ns, now, text, sizeof(text)))
 		saina_session_abort(j, -EPROTO, text);
 }
 

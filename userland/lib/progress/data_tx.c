@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* What rounds and steps send. */
 #include "progress.h"
-#include "reduce/reduce.h"
+#include "reduce/round.h"
 
 void saina_data_choose(struct saina *s, struct saina_outgoing *out)
 {
@@ -10,8 +10,8 @@ void saina_data_choose(struct saina *s, struct saina_outgoing *out)
 	s->io.congested = false;
 	out->n = 0;
 	if (s->session.phase == PHASE_RUNNING && !saina_io_pending(&s->io))
-		out->n = saina_reduce_output(&s->round, out->now, s->io.buf, &out->len,
-					     &out->data_when);
+		out->n = s->round.ops->output(&s->round, out->now, s->io.buf, &out->len,
+					      &out->data_when);
 }
 
 /* Counts messages of the buffer that were sent since @done of them had been. */

@@ -2,7 +2,6 @@
 /* What has come: datagrams are split into messages, which go to the session, rounds or steps. */
 #include <errno.h>
 #include "progress.h"
-#include "reduce/reduce.h"
 
 void saina_input(struct saina *s, enum saina_source from, const void *msg, size_t len, uint64_t now)
 {
@@ -22,15 +21,11 @@ void saina_input(struct saina *s, enum saina_source from, const void *msg, size_
 	case SAINA_MSG_COMPLETION:
 	case SAINA_MSG_STALE:
 	case SAINA_MSG_ASK_REPLY:
-		if (saina_session_listening(&s->session))
-			saina_round_input(&s->round, h, now);
-		break;
 	case SAINA_MSG_SUM:
 	case SAINA_MSG_NAK:
 	case SAINA_MSG_GO:
-		if (saina_session_listening(&s->session) && saina_ps_input(&s->round, h, now))
-			saina_session_fail(&s->session, -ENOMEM,
-					   "out of memory for the steps of job %u",
+		if (saina_session_listening(&s->session) && s->round.ops->input(&s->round, h, now))
+			saina_session_fail(&s->session, -ENOMEM, "out of memory for the steps of job %u",
 					   s->session.job.id);
 		break;
 	default:

@@ -2,7 +2,7 @@
 /* What the agent's messages change: the job's memory and sockets, and where rounds go on. */
 #include <errno.h>
 #include "progress.h"
-#include "reduce/reduce.h"
+#include "reduce/round.h"
 #include "session/session.h"
 
 /* The job is known: allocates its memory, and opens a socket for its results. */
@@ -35,29 +35,13 @@ static void job_setup(struct saina *s)
 static void resume(struct saina *s, uint64_t now)
 {
 	struct saina_session *j = &s->session;
-	struct saina_flow *f = &s->round.flow;
+	char text[sizeof(j->error)];
 
 	/* While the link was away, batches were refused. */
 	if (saina_io_relink(&s->io, &j->job))
 		s->io.segment = !j->batched || j->batches;
-	if (s->round.ps.on && !j->job.formed)
-		saina_ps_rejoin(&s->round);
-	else if (s->round.ps.on)
-		saina_session_fail(j, -ECONNRESET,
-				   "job %u was restarted, and its parameter server has lost the "
-				   "steps: join it again, with the model of one of its workers",
-				   j->job.id);
-	else if (j->job.formed && j->job.first_round < f->round)
-		saina_session_fail(
-			j, -ECONNRESET,
-			"job %u begins again at round %u, where most of its workers are, and "
-			"this one is at %u: join it again, with the model of one of them",
-			j->job.id, j->job.first_round, f->round);
-	else if (!saina_flow_again(f, j->job.first_round, j->job.formed, now))
-		saina_session_fail(j, -ECONNRESET,
-				   "job %u was restarted in the middle of round %u: join it "
-				   "again, with the model of a worker that is not in this round",
-				   j->job.id, f->round);
+	if (!s->round.ops->again(&s->round, now, text, sizeof(text)))
+		saina_session_fail(j, -ECONNRESET, "%s", text);
 }
 
 /* The agent has said who is alive, and which round is next. */
@@ -66,10 +50,7 @@ static void status_rx(struct saina *s, uint64_t now)
 	struct saina_session *j = &s->session;
 
 	s->round.flow.no_peers = j->active == 1ull << j->job.worker;
-	if (s->round.ps.on)
-		saina_steps_poke(&s->round.ps.steps);
-	else
-		saina_flow_next(&s->round.flow, j->next_round, now);
+	s->round.ops->status(&s->round, j->next_round, now);
 }
 
 void saina_session_rx(struct saina *s, const struct saina_hdr *h, uint64_t now)

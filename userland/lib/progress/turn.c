@@ -2,7 +2,7 @@
 /* A turn of the thread that drives: sends what is due, waits, receives. */
 #include <errno.h>
 #include "progress.h"
-#include "reduce/reduce.h"
+#include "reduce/round.h"
 #include "session/session.h"
 
 static uint64_t earliest(uint64_t a, uint64_t b)

@@ -46,11 +46,6 @@ void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now)
 	while (*tail)
 		tail = &(*tail)->next;
 	*tail = q;
-	saina_round_assign(r, q);
-}
-
-void saina_round_assign(struct saina_round *r, const struct saina_req *q)
-{
 	saina_flow_add(&r->flow, q->segments);
 }
 
@@ -64,23 +59,6 @@ void saina_round_forget(struct saina_round *r, struct saina_req *q)
 		*p = q->next;
 	for (uint32_t i = q->t.first; i < q->t.first + q->segments; i++)
 		r->grad.state[i].t = NULL;
-}
-
-int saina_round_move(struct saina_round *r, const struct saina_move *moves, size_t n)
-{
-	return saina_gradient_move(&r->grad, moves, n);
-}
-
-int saina_round_residual(const struct saina_round *r, uint64_t first, uint64_t n, enum saina_type type,
-			 uint32_t *out, uint32_t *at)
-{
-	return saina_residual_get(&r->grad, first, n, type, out, at);
-}
-
-int saina_round_residual_set(struct saina_round *r, uint64_t first, uint64_t n, enum saina_type type,
-			     const uint32_t *in, uint32_t *at)
-{
-	return saina_residual_put(&r->grad, first, n, type, in, at);
 }
 
 static struct saina_req *request_of(const struct saina_segment_state *p)

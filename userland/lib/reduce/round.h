@@ -19,8 +19,6 @@ void saina_round_exit(struct saina_round *r);
 void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now);
 /* Take @q, which has finished, out of the round. */
 void saina_round_forget(struct saina_round *r, struct saina_req *q);
-/* The next segments of the round are those of @q (ps.c). */
-void saina_round_assign(struct saina_round *r, const struct saina_req *q);
 /* The all-reduce that @segment is part of. */
 struct saina_req *saina_round_request(const struct saina_round *r, uint32_t segment);
 /* The result of @segment was taken, or is lost. */
@@ -46,13 +44,7 @@ void saina_round_keep(struct saina_round *r, uint32_t segment);
 /* @n elements of @segment did not fit. */
 void saina_round_saturated(struct saina_round *r, uint32_t segment, size_t n);
 
-/* Between rounds: elements change places, as in saina_gradient_move(). */
-int saina_round_move(struct saina_round *r, const struct saina_move *moves, size_t n);
-/* As saina_residual_get() and saina_residual_put(). */
-int saina_round_residual(const struct saina_round *r, uint64_t first, uint64_t n, enum saina_type type,
-			 uint32_t *out, uint32_t *at);
-int saina_round_residual_set(struct saina_round *r, uint64_t first, uint64_t n, enum saina_type type,
-			     const uint32_t *in, uint32_t *at);
+extern const struct saina_reduce_ops saina_rounds;
 
 /* transfer.c: a RESULT, COMPLETION, STALE or ASK_REPLY that saina_session_check() has accepted. */
 void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
@@ -66,7 +58,7 @@ void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_
  */
 unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
 				uint64_t *when);
-/* @n messages of @len bytes of saina_round_output() or saina_ps_output() were sent: count them. */
+/* @n messages of @len bytes of saina_reduce_ops.output() were sent: count them. */
 void saina_round_sent(struct saina_round *r, const uint8_t *buf, unsigned int n, size_t len);
 
 #endif /* SAINA_ROUND_H */

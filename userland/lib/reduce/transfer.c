@@ -26,7 +26,7 @@ void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_
 		saina_flow_ask_reply(&r->flow, le32toh(h->round), le32toh(h->segment),
 				     (const void *)(h + 1), le64toh(h->mask),
 				     le32toh(h->slot_round), now);
-	else
+	else if (h->type == SAINA_MSG_STALE)
 		stale_rx(r, h, now);
 }
 
