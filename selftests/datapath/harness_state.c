@@ -64,8 +64,13 @@ static bool same_rt(struct harness *r, unsigned int job)
 	SAME(happened);
 	SAME(resumed);
 	SAME(behind);
-	for (int n = 0; n < SAINA_JC_N; n++)
-		SAME(count[n]);
+#define SAME_COUNT(id, name, text)						\
+	if (got.count[SAINA_JC_##id] != want->count[SAINA_JC_##id])		\
+		same = harness_differs(r, "job %u counter " name ": want %llu got %llu\n", job,	\
+				       (unsigned long long)want->count[SAINA_JC_##id],			\
+				       (unsigned long long)got.count[SAINA_JC_##id]);
+	SAINA_JOB_COUNTER_LIST(SAME_COUNT)
+#undef SAME_COUNT
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
 		SAME(at[w]);
 #undef SAME
