@@ -2,6 +2,7 @@
 /*
  * libtrain.so: the trainer and the controllers for train_sim.py, which loads it by ctypes.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +11,17 @@
 #include "rng.h"
 #include "train.h"
 
-/* train_sim.py declares these structures, too. */
-const size_t train_lib_sizes[] = { sizeof(struct arrivals), sizeof(struct dbw), sizeof(struct dbw_trials), sizeof(struct deadline),
-				   sizeof(struct deadline_choice) };
+/* train_sim.py declares these structures, too: where their members begin, and their sizes. */
+#define AT(type, member) offsetof(struct type, member)
+const size_t train_lib_layout[] = {
+	AT(arrivals, workers), AT(arrivals, round_us), AT(arrivals, rounds), AT(arrivals, late), sizeof(struct arrivals),
+	AT(dbw, k), AT(dbw, noise), AT(dbw, arrivals), sizeof(struct dbw),
+	AT(dbw_trials, since), AT(dbw_trials, next), sizeof(struct dbw_trials),
+	AT(deadline_setting, timeout_us), AT(deadline_setting, k_min), sizeof(struct deadline_setting),
+	AT(deadline, workers), AT(deadline, noise), AT(deadline, set), AT(deadline, rounds), AT(deadline, rest_us), AT(deadline, elapsed_us),
+	AT(deadline, came), AT(deadline, missed), AT(deadline, trial), AT(deadline, before), AT(deadline, trial_us), sizeof(struct deadline),
+	AT(deadline_choice, set), AT(deadline_choice, round_us), AT(deadline_choice, count), AT(deadline_choice, rate), sizeof(struct deadline_choice),
+};
 
 struct train_lib {
 	struct train_opts o;

@@ -58,8 +58,8 @@ def library():
             ("dbw_next", ctypes.c_uint, p, p, d, p), ("deadline_observe", None, p, p), ("deadline_choose", Choice, p)):
         function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments
-    sizes = list((ctypes.c_size_t * 5).in_dll(lib, "train_lib_sizes"))
-    if sizes != [ctypes.sizeof(s) for s in (Arrivals, Dbw, Trials, Deadline, Choice)]:
+    layout = [n for s in (Arrivals, Dbw, Trials, TimeOut, Deadline, Choice) for n in (*(getattr(s, name).offset for name, _ in s._fields_), ctypes.sizeof(s))]
+    if layout != list((ctypes.c_size_t * len(layout)).in_dll(lib, "train_lib_layout")):
         raise RuntimeError("libtrain.so has other structures than train_sim.py")
     return lib
 
