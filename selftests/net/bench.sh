@@ -14,6 +14,8 @@
 . "$(dirname "$0")/bench_lib.sh"
 bench=(/usr/bin/python3 "$top/selftests/bench")
 report=$tmp/out/bench.json
+# The sockets of the bench's groups are below it: their processes are found by them, and no others.
+export TMPDIR=$tmp
 
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
 /usr/bin/python3 -c 'import mpi4py, torch' 2>/dev/null || { echo "1..0 # SKIP no peers: tools/install-deps bench"; exit 4; }
@@ -56,7 +58,7 @@ script -qefc "${bench[*]} --workers 2 --sizes 64K --hook xdp --seconds 0.9 --out
 running=$!
 while kill -0 "$running" 2>/dev/null; do
 	# The process is looked up before the turn is read, so it belongs to that turn or to an earlier one.
-	rank=$(pgrep -n -f "^[^ ]*python3 .*peer.py mpi .*/openmpi/socket")
+	rank=$(pgrep -n -f "^[^ ]*python3 .*peer.py mpi $tmp/.*/openmpi/socket")
 	if [ "$rank" ] && tail -c 200 "$tmp/log" | tr '\r' '\n' | tail -n 1 | grep -qE 'MPI, turn'; then
 		kill -STOP "$rank" 2>/dev/null
 	fi
@@ -69,7 +71,7 @@ tr '\r' '\n' <"$tmp/log" | sed 's/^/# /'
 report_has "bench: a peer that hangs again and again has no row, and the others have" \
 	'([.rows[].by] == ["messages", "reference", "Gloo", "Gloo-beside", "MPI-beside"]) and (.left_out | length == 1 and (to_entries[0] | (.key | contains(": MPI")) and (.value | contains("did not return"))))'
 report_has "bench: the report says which hook the ports had" '.rows | all(.hook == "xdp")'
-! pgrep -f 'peer.py mpi .*/openmpi/socket' >/dev/null
+! pgrep -f "peer.py mpi $tmp/.*/openmpi/socket" >/dev/null
 point $? "bench: no process of a peer that did not return is left"
 
 # 4. Bad usage

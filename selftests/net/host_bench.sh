@@ -43,12 +43,16 @@ bench -j bench workers 3 policy fastest:k=2 seconds 0.05 -b 4K -e 16K -f 4 >"$WO
 equal "bench: ends with status 0" 0 $? || diag "$(cat "$WORK/bench.err")"
 equal "bench: measures each size by messages and by shared memory" "4096 messages 4096 reference 16384 messages 16384 reference" \
 	"$(jq -r '[.[].rows[]|select(.by|IN("messages","reference"))|"\(.size) \(.by)"]|join(" ")' "$WORK/report")"
-equal "bench: all sums were checked, and all figures follow from time and size" "" \
-	"$(jq -c '.[]|.workers as $n|.rows[]|select(.wrong != 0 or .time_us <= 0 or .rounds < 1 or
-		((.algbw_gbs - .size / .time_us / 1000) | fabs) > 1e-9 or
-		((.busbw_gbs - .algbw_gbs * 2 * ($n - 1) / $n) | fabs) > 1e-9)' "$WORK/report")"
-equal "bench: each row compares bound workers with free ones if there is more than one processor" "" \
-	"$(jq -c --argjson n "$(nproc)" '.[].rows[]|select((.bound_to_free != null) != ($n > 1))' "$WORK/report")"
+each_row() { # DESCRIPTION JQ: true of each row, with $n workers and $cpus processors
+	equal "bench: $1" "rows, all so" "$(jq -r --argjson cpus "$(nproc)" "[.[] | .workers as \$n | .rows[] | [$2, .]] |
+		if . == [] then \"no rows\" else ([.[] | select(.[0] | not)[1] | tojson] | if . == [] then \"rows, all so\" else .[] end) end" "$WORK/report")"
+}
+# shellcheck disable=SC2016 # $n and $cpus are variables of jq
+each_row "all sums were checked, and all figures follow from time and size" \
+	'(.wrong == 0 and .time_us > 0 and .rounds >= 1 and ((.algbw_gbs - .size / .time_us / 1000) | fabs) < 1e-9 and
+		((.busbw_gbs - .algbw_gbs * 2 * ($n - 1) / $n) | fabs) < 1e-9)'
+# shellcheck disable=SC2016
+each_row "each row compares bound workers with free ones if there is more than one processor" '((.bound_to_free != null) == ($cpus > 1))'
 peers=$(jq -r '[.[]|(.rows[].by, (.left_out|keys[]))|select(IN("Gloo","MPI"))]|unique|join(" ")' "$WORK/report")
 equal "bench: each peer is in the table or left out with a reason" "Gloo MPI" "$peers"
 matches "bench: says whether it pays" 'pays? here' "$(jq -r '.[].verdict' "$WORK/report")"

@@ -21,6 +21,7 @@
 
 same=$(git -C "$TOP" log -1 --format=%h -G'#define[[:space:]]+SAINA_(PROTO_VERSION|LAYOUT)[[:space:]]|SAINA_A_[A-Z_]+,' -- \
 	uapi/saina/proto.h uapi/saina/bpf.h uapi/linux/saina.h)
+[ "${same:=${*:-${SAINA_PREVIOUS-}}}" ] || bail "git finds no commit that made the present protocol, maps and attributes: run it in a clone, or name commits"
 read -ra commits <<<"${*:-${SAINA_PREVIOUS-732dd4f 0ca4d8c cd892c4 $same}}"
 new=$B
 expected_log='is of another version \((its maps have )?not layout|jobs are known from before, but the data path is gone|it makes no sense to this version|it is damaged, or of another version|speaks version|is dead: silent for'
