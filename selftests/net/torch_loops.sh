@@ -23,7 +23,7 @@ loop_case() {
 		job "job$n" id "$n" elements 700000 workers 4 token s3cret dead 3000 policy "$policy"
 		n=$((n + 1))
 	done
-	rm -f "$WORK"/silent-* "$WORK"/ended-* "$WORK"/fetched-*
+	rm -f "$WORK"/silent-* "$WORK"/ended-* "$WORK"/fetched-* "$WORK"/begins-*
 	rank_case "$1, ${*:2}" 600 "$1" 4 "$TOP/selftests/python/loops.py" "$1"
 }
 

@@ -82,10 +82,22 @@ def case_callbacks():
     held = future_of(full(1)).then(lambda f: until(lambda: later[0]) or later[0].wait() and f.value()[0])
     later[0] = dist.all_reduce(full(5), async_op=True)
     point(torch.equal(held.wait(), full(RANKS)), "callbacks: one that waits for what the program calls later")
-    threads = set()
+
+    def kept():
+        """Threads of callbacks; waits until all are free."""
+        of = None
+
+        def free():
+            nonlocal of
+            of = {t for t in threading.enumerate() if t.name == "saina_callback"}
+            return all(t._target.__self__._free == len(of) for t in of)
+        until(free)
+        return of
+    threads = kept()
     for i in range(40):
-        future_of(full(i)).then(lambda f: threads.add(threading.current_thread()) or dist.all_reduce(f.value()[0])).wait()
-    point(len(threads) <= 10, "callbacks: forty, one after the other, are run by a few threads", str(threads))
+        future_of(full(i)).then(lambda f: dist.all_reduce(f.value()[0])).wait()
+        kept()
+    point(threads and kept() == threads, "callbacks: forty, one after the other, start no thread", f"{threads} {kept()}")
     meet("callbacks")
     gone = future_of(full(1)).then(lambda f: dist.destroy_process_group())
     gone.wait()
