@@ -185,7 +185,8 @@ static __always_inline __u32 check_sender(const struct frame *f, const void *h, 
 	if (!check_exponent(m, in->exponent))
 		return SAINA_C_EXPONENT;
 	in->bit = 1ull << (in->worker & (SAINA_WORKERS_MAX - 1));
-	in->uplink = (conf->uplink ? UPLINK_JOB : 0) | (conf->uplink & in->bit ? UPLINK_SENDER : 0);
+	if (conf->uplink)
+		in->uplink = UPLINK_JOB | (conf->uplink & in->bit ? UPLINK_SENDER : 0);
 	in->flags = H(__u8, h, flags);
 	in->weight = H(__u32, h, slot_round);
 	in->generation = conf->generation;
@@ -194,7 +195,10 @@ static __always_inline __u32 check_sender(const struct frame *f, const void *h, 
 	if (m->type == SAINA_MSG_PULL || m->type == SAINA_MSG_READ)
 		in->pull = true;
 	in->elem = conf->elem;
-	return m->type == SAINA_MSG_GRAD ? check_weight(m) : COUNT_NONE;
+	/* most gradients have neither */
+	if (m->type == SAINA_MSG_GRAD && (in->flags | in->weight))
+		return check_weight(m);
+	return COUNT_NONE;
 }
 
 /* Is a READY, HEARTBEAT or LEAVE of a live worker from another source than the worker's? */

@@ -80,7 +80,7 @@ static void cycle_mixed(struct harness *r, struct size *s)
 {
 	struct bench_job *j = &s->job;
 
-	j->finer = 2;
+	j->finer = SAINA_COARSE_BITS;
 	harness_run_branch(r, j, BRANCH_STORE, BENCH_SAINA);
 	sample_add(&s->finer, harness_run_branch(r, j, BRANCH_ACCUMULATE, BENCH_SAINA));
 	sample_add(&s->mixed_complete, harness_run_branch(r, j, BRANCH_COMPLETE, BENCH_SAINA));
@@ -91,6 +91,7 @@ static void cycle_mixed(struct harness *r, struct size *s)
 	harness_run_branch(r, j, BRANCH_STORE, BENCH_SAINA);
 	sample_add(&s->coarser, harness_run_branch(r, j, BRANCH_ACCUMULATE, BENCH_SAINA));
 	harness_run_branch(r, j, BRANCH_COMPLETE, BENCH_SAINA);
+	harness_check_coarser(r, j);
 	harness_round_done(j);
 	j->coarsens = 0;
 }

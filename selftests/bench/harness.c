@@ -264,8 +264,6 @@ static double batch_run(struct harness *r, struct bench_job *j, enum bench_branc
 	ns = prog_run(r, r->driver, j->conf.payload, passes) * passes;
 	if (target == BENCH_SAINA) {
 		j->sent[branch] += passes;
-		if (j->coarsens && (branch == BRANCH_ACCUMULATE || branch == BRANCH_COMPLETE))
-			j->coarsened += passes;
 		/* the first finer one shows that the worker which opened the slot made it coarser */
 		if (j->finer && branch == BRANCH_ACCUMULATE)
 			j->coarsened += to - from;
@@ -338,6 +336,19 @@ void harness_check_shifted(struct harness *r, const struct bench_job *j)
 				"job %u: round %u, element %u: %d is not a sum of shifted inputs: no figures are reported, because they would be wrong",
 				j->conf.job, j->round, i, sums[i]);
 	}
+}
+
+void harness_check_coarser(struct harness *r, const struct bench_job *j)
+{
+	static __s32 sums[SAINA_ELEMS_MAX];
+	struct saina_slot_meta m;
+
+	if (saina_dp_result(r->dp, j->conf.job, 0, j->round, &m, sums))
+		bench_die("job %u: round %u has no result: %s", j->conf.job, j->round,
+			    saina_dp_error(r->dp));
+	if (m.exponent != EXPONENT - j->coarsens * (m.count - 1))
+		bench_die("job %u: round %u has exponent %d, not that of its last worker: no figures are reported, because they would be wrong",
+			    j->conf.job, j->round, m.exponent);
 }
 
 void harness_check(struct harness *r, const struct bench_job *j)

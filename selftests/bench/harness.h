@@ -23,7 +23,7 @@ struct bench_job {
 	__s32	finer;			/* exponents of all but the first worker are that much above the slot's */
 	__s32	coarsens;		/* each worker's exponent is that much below the previous one's */
 	__u64	sent[5];		/* packets by enum bench_branch */
-	__u64	coarsened;		/* of these, packets that make the slot's exponent coarser */
+	__u64	coarsened;		/* of these, those for which COARSENED is counted */
 };
 
 enum bench_branch {
@@ -67,6 +67,8 @@ double harness_run_plain(struct harness *r, int prog, unsigned int payload, bool
 void harness_round_done(struct bench_job *j);
 /* Checks that segment 0 is the sum of one input and of k - 1 inputs shifted by j->finer. */
 void harness_check_shifted(struct harness *r, const struct bench_job *j);
+/* Checks that segment 0 has the exponent of the last of k inputs, each j->coarsens coarser. */
+void harness_check_coarser(struct harness *r, const struct bench_job *j);
 /* Checks that every packet took the branch it was meant for. */
 void harness_check(struct harness *r, const struct bench_job *j);
 

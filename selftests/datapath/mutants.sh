@@ -341,7 +341,7 @@ else
 	mutant result-counts-as-a-member slot.bpf.h $'		h->seen = 0;\n		return SLOT_DO_TAKE;' $'		return SLOT_DO_TAKE;'
 	mutant result-is-added slot_sum.bpf.h $' ||\n	    in->uplink & UPLINK_SENDER)' ')'
 	mutant result-is-added-by-doorbell shm_sum.bpf.h 'c->in.uplink & UPLINK_SENDER || ' ''
-	mutant result-of-anybody check.bpf.h 'conf->uplink & in->bit ?' 'conf->uplink ?'
+	mutant result-of-anybody check.bpf.h '(conf->uplink & in->bit ? UPLINK_SENDER : 0)' 'UPLINK_SENDER'
 	mutant result-too-heavy-by-doorbell shm_head.bpf.h '|| c->in.weight < c->max_weight' '|| 1'
 	mutant result-leads-without-bound ../../uapi/saina/bpf.h '(p->mode == SAINA_POLICY_BSP && !uplink)' 'p->mode == SAINA_POLICY_BSP'
 	mutant result-flags-of-workers check.bpf.h 'if (m->in.uplink & UPLINK_SENDER)' 'if (1)'

@@ -100,7 +100,7 @@ static uint32_t rounds_behind(struct agent *a, const struct saina_job *job, int 
 	if (!jobs_rt(a, job, &rt) || !(rt.behind & job->active & 1ull << w))
 		return 0;
 	*round = rt.next_round;
-	*lead = saina_policy_lead(jobs_policy(a, job), job->ring, false);
+	*lead = saina_policy_lead(jobs_policy(a, job), job->ring, saina_job_has_uplink(job));
 	/* it may have caught up since the round was refused */
 	return rt.next_round - rt.at[w] > *lead ? rt.next_round - rt.at[w] : 0;
 }

@@ -90,7 +90,7 @@ static void copy_job(struct agent *a, struct snapshot *s, const struct saina_job
 	o->seen = jobs_rt(a, job, &o->rt);
 	saina_policy_format(o->seen && o->rt.policy.seq ? &o->rt.policy : &job->policy, o->policy,
 			    sizeof(o->policy));
-	o->lead = saina_policy_lead(jobs_policy(a, job), job->ring, false);
+	o->lead = saina_policy_lead(jobs_policy(a, job), job->ring, saina_job_has_uplink(job));
 	if (o->seen && o->rt.open_slots && now > o->rt.opened_at)
 		o->age = seconds(now - o->rt.opened_at);
 }
