@@ -21,10 +21,17 @@ $(B)/selftests/tc_handoff_test: LDFLAGS += -Wl,--wrap=bpf_link_detach
 $(B)/selftests/shm_ring_test: LDFLAGS += -Wl,--wrap=bpf_map_freeze
 $(B)/selftests/touch_test: LDFLAGS += -Wl,--wrap=bpf_map_lookup_elem
 $(B)/selftests/defects_test: $(call objs,$(addprefix selftests/datapath/,defects_sfcd.c defects_serene.c defects_ps.c defects_arrivals.c defects_events.c))
-$(B)/selftests/numbers_test: $(call objs,selftests/datapath/numbers_worker.c)
 $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datapath/%.o \
 		$(DATAPATH_TEST_OBJS) $(DP_LIB)
 	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(DP_LDLIBS))
+
+# libsaina's machines through the program, beside the oracle.
+SWITCH_TESTS := flow_test steps_test lib_numbers_test
+$(B)/selftests/switch_flow_test: $(FLOW_TEST_OBJS)
+$(B)/selftests/switch_steps_test: $(STEPS_TEST_OBJS)
+$(B)/selftests/switch_lib_numbers_test: $(LIB_NUMBERS_OBJS)
+$(SWITCH_TESTS:%=$(B)/selftests/switch_%): $(call objs,selftests/datapath/switch.c) $(DATAPATH_TEST_OBJS) $(B)/libsaina.a $(DP_LIB)
+	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(DP_LDLIBS) -pthread -lm)
 
 # It loads the program.
 $(B)/selftests/race_window_test: | $(B)/selftests/window.bpf.o
@@ -35,7 +42,7 @@ $(B)/selftests/window.bpf.o: selftests/datapath/window.bpf.c
 $(B)/selftests/verifier_test: $(B)/obj/selftests/datapath/verifier_test.o
 	$(call link,$^ $(DP_LDLIBS))
 
-check-programs: $(B)/selftests/verifier_test $(DATAPATH_TESTS:%=$(B)/selftests/%)
+check-programs: $(B)/selftests/verifier_test $(DATAPATH_TESTS:%=$(B)/selftests/%) $(SWITCH_TESTS:%=$(B)/selftests/switch_%)
 
 $(foreach t,defects_test race_test race_shm_test race_window_test race_ps_test tc_test groups_test hostile_test tc_handoff_test meta_test touch_test,$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
 $(call test,verifier_test,quick,unit,400,$(B)/selftests/verifier_test)
@@ -50,8 +57,6 @@ $(call test,away_tc_test,quick,unit,400,$(B)/selftests/away_test --tc)
 $(call test,hostile_tc_test,quick,unit,400,$(B)/selftests/hostile_test --tc)
 $(call test,numbers_test,quick,unit,400,$(B)/selftests/numbers_test)
 $(call test,numbers_tc_test,quick,unit,400,$(B)/selftests/numbers_test --tc)
-$(call test,numbers_test,full,unit,1200,$(B)/selftests/numbers_test --rounds 100000)
-$(call test,numbers_tc_test,full,unit,1200,$(B)/selftests/numbers_test --tc --rounds 100000)
 $(call test,trace_test,quick,unit,400,$(B)/selftests/trace_test --packets 3000000)
 $(call test,trace_test,full,unit,400,$(B)/selftests/trace_test --packets 10000000)
 $(call test,trace_tc_test,quick,unit,400,$(B)/selftests/trace_test --tc --packets 500000)
@@ -69,4 +74,9 @@ $(foreach p,bsp fastest fastest-timeout sfcd sfcd-down timeout external coded,\
 	$(call test,trace_tc_test-$(p),full,unit,600,$(B)/selftests/trace_test --tc --policy $(p) --packets 10000000))
 $(foreach p,ssp asp grouped,$(call test,ps_test-$(p),full,unit,600,$(B)/selftests/ps_test --policy $(p) --packets 10000000) \
 	$(call test,ps_tc_test-$(p),full,unit,600,$(B)/selftests/ps_test --tc --policy $(p) --packets 10000000))
+$(call test,switch_flow_test,quick,unit,400,$(B)/selftests/switch_flow_test 3)
+$(call test,switch_flow_test,full,unit,1800,$(B)/selftests/switch_flow_test 60)
+$(call test,switch_steps_test,quick,unit,400,$(B)/selftests/switch_steps_test)
+$(call test,switch_lib_numbers_test,quick,unit,400,$(B)/selftests/switch_lib_numbers_test 100)
+$(call test,switch_lib_numbers_test-tc,full,unit,1200,env SAINA_TEST_HOOK=tc $(B)/selftests/switch_lib_numbers_test 20000)
 $(call test,datapath/cores,full,unit,300,selftests/datapath/cores.sh)

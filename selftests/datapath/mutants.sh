@@ -68,9 +68,9 @@ tests_of() {
 	*:window) echo race_window_test ;;
 	kmod:tc) kmod_tests t ;;
 	kmod:*) kmod_tests ;;
-	*:tc) printf '%s\n' 'trace_test --tc --packets 300000' tc_test 'numbers_test --tc --rounds 200' 'hostile_test --tc' \
+	*:tc) printf '%s\n' 'trace_test --tc --packets 300000' tc_test 'numbers_test --tc' 'hostile_test --tc' \
 		'ps_test --tc --packets 60000' meta_test ;;
-	*) printf '%s\n' "$first" "$second" 'numbers_test --rounds 200' hostile_test race_test \
+	*) printf '%s\n' "$first" "$second" numbers_test hostile_test race_test \
 		away_test race_ps_test race_shm_test shm_ring_test groups_test sfcd_parity_test defects_test 'trace_test --packets 600000 --policy timeout' ;;
 	esac
 }

@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Arithmetic: contributors with different exponents (Documentation/datapath.rst, section 3.1), in
- * messages and in shared memory.  First each rule by itself; then the purpose: workers that encode
- * by saina(7) (numbers_worker.c) get the sums of float64, whatever their gradients are.
+ * messages and in shared memory: each rule by itself.  What they are for, that workers get the sums of
+ * float64, is switch_lib_numbers_test's.
  *
- *	numbers_test [--tc] [--rounds N]
+ *	numbers_test [--tc]
  */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include "lib/rng.h"
 #include "test_job.h"
 #include "harness_shm.h"
-#include "numbers_worker.h"
+
+#define E		JOB_ELEMS
+#define NAN_BLOCK	SAINA_EXPONENT_NAN
+
+struct result {
+	int exponent, flags;
+	uint64_t mask;
+	int32_t v[E];
+};
 
 struct harness harness;
 bool agrees;
@@ -27,9 +36,9 @@ static bool uses_shm(const struct job *j, unsigned int w)
 	return harness_shm_input(&harness, j->conf.job, w, 0) != NULL;
 }
 
-static struct job job(unsigned int workers, unsigned int segments, struct saina_policy p, enum way way)
+static struct job job(unsigned int workers, enum way way)
 {
-	struct job j = job_create(5, workers, segments, p);
+	struct job j = job_create(5, workers, 1, policy_bsp());
 
 	for (unsigned int w = 0; w < workers; w++)
 		if ((way == REFERENCE || (way == BOTH && w % 2)) && harness_shm_set(&harness, 5, w, true)) {
@@ -147,7 +156,7 @@ static void edges(int32_t *v, struct rng *r)
 static void test_pairs(enum way way)
 {
 	static const int apart[] = { 0, 1, 2, 3, 4, 15, 16, 30, 31, 32, 33, 63, 64, 200, 253 };
-	struct job j = job(2, 1, policy_bsp(), way);
+	struct job j = job(2, way);
 	uint32_t round = 0;
 	bool ok = true;
 	struct rng r;
@@ -214,7 +223,7 @@ static bool counted(const struct job *j, int counter, uint64_t a, uint64_t b, ui
 
 static void test_orders(enum way way)
 {
-	struct job j = job(3, 1, policy_bsp(), way);
+	struct job j = job(3, way);
 	bool ok;
 
 	ok = ADDS_UP(0, 7, 100, 7, -3, 7, 4, 7, 101) && ADDS_UP(1, 7, 100, 9, 10, 8, -3, 7, 102);
@@ -241,7 +250,7 @@ static void test_orders(enum way way)
 
 static void test_nan(enum way way)
 {
-	struct job j = job(3, 1, policy_bsp(), way);
+	struct job j = job(3, way);
 	bool ok;
 
 	ok = ADDS_UP(0, NAN_BLOCK, 5, 7, 100, 3, 100, NAN_BLOCK, 0) &&
@@ -271,7 +280,7 @@ static void test_nan(enum way way)
 static void test_types(enum way way)
 {
 	const int integers = SAINA_EXPONENT_INT, some[] = { integers, 7, -3, NAN_BLOCK };
-	struct job j = job(3, 1, policy_bsp(), way);
+	struct job j = job(3, way);
 	bool ok;
 
 	ok = ADDS_UP(0, integers, INT_MAX, integers, 1, integers, -5, integers, INT_MIN - 5u);
@@ -300,7 +309,7 @@ static void test_types(enum way way)
 /* Each exponent, and the coarsest and the finest with it. */
 static void test_range(enum way way)
 {
-	struct job j = job(3, 1, policy_bsp(), way);
+	struct job j = job(3, way);
 	bool ok = true;
 
 	for (int e = SAINA_EXPONENT_MIN; e <= SAINA_EXPONENT_MAX; e++)
@@ -316,7 +325,7 @@ static void test_range(enum way way)
  */
 static void test_persistent(enum way way, unsigned int place)
 {
-	struct job j = job(4, 1, policy_bsp(), way);
+	struct job j = job(4, way);
 	double total[E] = {}, exact[E] = {}, worst = 0;
 	/* the sum so far is rounded once, then each later gradient */
 	double bound = (place > 0) + (3 - place);
@@ -352,102 +361,12 @@ static void test_persistent(enum way way, unsigned int place)
 	tap_note("%s, %s, coarse one at place %u: off by %.1f units at most", hook, ways[way], place, worst);
 }
 
-/* One message of worker @w, which may be lost; its answers may be, too. */
-static bool send_one(const struct job *j, struct worker *p, unsigned int w, uint32_t round, unsigned int s,
-		 struct result *made, struct rng *r)
-{
-	struct result got;
-	bool multicast;
-
-	if (rng_chance(r, 100))
-		return true;
-	if (rng_chance(r, 150))
-		send_pull(j, w, round, s);
-	else
-		send_v(j, w, round, s, p[w].exponent[s], p[w].v[s]);
-	if (!answer(j, round, s, &got))
-		return was_dropped();
-	multicast = got_answer()->worker == 0xff;
-	if (multicast) {
-		*made = got;
-		if (!result_is_right(p, s, made))
-			return false;
-	} else if (memcmp(&got.v, made->v, sizeof(got.v)) || got.mask != made->mask ||
-		   got.exponent != made->exponent) {
-		return false;
-	}
-	for (unsigned int n = 0; n < SAINA_WORKERS_MAX; n++)
-		if ((multicast ? j->conf.active >> n & 1 : n == w) && !rng_chance(r, 100))
-			worker_take(&p[n], n, s, &got);
-	return true;
-}
-
-static bool all_have_results(const struct worker *p, unsigned int workers)
-{
-	for (unsigned int w = 0; w < workers; w++)
-		for (unsigned int s = 0; s < SEGMENTS; s++)
-			if (!p[w].heard[s])
-				return false;
-	return true;
-}
-
-static void test_random(enum way way, unsigned int workers, struct saina_policy policy, uint32_t rounds)
-{
-	struct job j = job(workers, SEGMENTS, policy, way);
-	struct worker p[16] = {};
-	uint64_t nans = 0, coarsened = 0;
-	struct result made[SEGMENTS];
-	int magnitude = 0;
-	uint32_t round;
-	struct rng r;
-	bool ok = true;
-
-	rng_seed(&r, 1000 * way + workers);
-	for (unsigned int w = 0; w < workers; w++)
-		for (unsigned int s = 0; s < SEGMENTS; s++)
-			p[w].last[s] = NONE;
-	for (round = 0; ok && round < rounds; round++) {
-		if (rng_chance(&r, 400))
-			magnitude = (int)rng_below(&r, 61) - 30;
-		for (unsigned int w = 0; w < workers; w++)
-			worker_produce(&p[w], &r, magnitude, workers);
-		while (ok && !all_have_results(p, workers)) {
-			unsigned int w = rng_below(&r, workers), s = rng_below(&r, SEGMENTS);
-
-			if (!p[w].heard[s])
-				ok = send_one(&j, p, w, round, s, &made[s], &r) && agrees;
-		}
-		for (unsigned int s = 0; s < SEGMENTS; s++)
-			nans += ok && made[s].exponent == NAN_BLOCK;
-	}
-	for (unsigned int w = 0; w < workers; w++)
-		coarsened += job_counter(&j, w, SAINA_C_COARSENED);
-	if (!ok)
-		tap_note("round %u", round - 1);
-	/* the random rounds had NaN and rounding */
-	ok &= nans > 0 && nans < rounds && (policy.mode != SAINA_POLICY_BSP && policy.k == 1 ? !coarsened : coarsened > rounds / 4);
-	if (!harness_drain(&harness) || !harness_check_job(&harness, j.conf.job, true)) {
-		tap_note("%s", harness.diff);
-		agrees = false;
-	}
-	tap_ok(ok && agrees, "%s: %u random rounds of %u workers, %s, %s: as in float64 (%llu results of NaN)",
-	       hook, rounds, workers, policy.mode == SAINA_POLICY_BSP ? "bsp" : "fastest-k", ways[way],
-	       (unsigned long long)nans);
-}
-
 int main(int argc, char **argv)
 {
-	static const unsigned int size[] = { 2, 4, 16 };
-	uint32_t rounds = 2000;
-
 	harness_open(&harness);
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--tc")) {
-			harness_use_tc(&harness);
-			hook = "tc";
-		} else if (!strcmp(argv[i], "--rounds") && i + 1 < argc) {
-			rounds = strtoul(argv[++i], NULL, 0);
-		}
+	if (argc > 1 && !strcmp(argv[1], "--tc")) {
+		harness_use_tc(&harness);
+		hook = "tc";
 	}
 	for (enum way way = 0; way < WAYS; way++) {
 		tap_note("%s, %s:", hook, ways[way]);
@@ -459,10 +378,6 @@ int main(int argc, char **argv)
 		test_persistent(way, 0);
 		test_persistent(way, 3);
 		test_persistent(way, 1);
-	}
-	for (int i = 0; i < 3; i++) {
-		test_random(i, size[i], policy_bsp(), rounds);
-		test_random((i + 1) % WAYS, size[i], policy_fastest((size[i] * 3 + 1) / 4), rounds);
 	}
 	harness_close(&harness);
 	return tap_done();

@@ -2,7 +2,7 @@
 /*
  * Whole jobs in the simulator (lib_sim.h), by the hundred, each from a seed of its own:
  *
- *   flow_test [SEEDS [FIRST]]	seeds of each kind (100), from FIRST on (1)
+ *   flow_test [SEEDS [FIRST]]	seeds of each kind (100), from FIRST on (1); from 50 on also rounds of 4 MiB
  *
  *   flow_test figures		rounds of 4 MiB with and without losses
  *
@@ -216,10 +216,11 @@ int main(int argc, char **argv)
 	uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 0) : 100;
 	uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
 	unsigned int n = sizeof(kinds) / sizeof(*kinds), failed = 0;
+	bool with_large = seeds >= 50;
 
 	if (argc > 1 && !strcmp(argv[1], "figures"))
 		return figures();
-	printf("1..%u\n", n + 1);
+	printf("1..%u\n", n + with_large);
 	for (unsigned int i = 0; i < n; i++) {
 		struct sim_result all = { 0 }, r;
 		uint64_t bad = 0, rounds = 0;
@@ -264,6 +265,7 @@ int main(int argc, char **argv)
 		       (unsigned long long)all.mixed, (unsigned long long)all.nan, all.ns / 1e6 / rounds);
 		failed += bad != 0;
 	}
-	failed += !large_rounds(n + 1);
+	if (with_large)
+		failed += !large_rounds(n + 1);
 	return failed != 0;
 }

@@ -129,7 +129,7 @@ static void data(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 			out(a, a->data, &a->group, answer, len);
 		return;
 	}
-	if (!a->sw.out.multicast) {
+	if (!a->sw.out->multicast) {
 		out(a, a->data, &p->addr, answer, len);
 		return;
 	}

@@ -399,7 +399,7 @@ static void restart(struct sim *s)
  */
 static void rejoin(struct sim *s, unsigned int i)
 {
-	const struct saina_job_rt *rt = &s->sw.oracle.job[s->sw.conf.job].rt;
+	const struct saina_job_rt *rt = &s->sw.oracle->job[s->sw.conf.job].rt;
 
 	if (rt->segs_done < s->c->segments && (rt->members >> i & 1)) {
 		later(s, REJOIN, i, DEAD_NS);

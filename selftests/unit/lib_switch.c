@@ -1,20 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <arpa/inet.h>
+#include <stdlib.h>
 #include <string.h>
 #include "lib/frame.h"
 #include "lib_switch.h"
 
 #define IP	0x0afe0001u	/* of the switch; worker w has IP + 1 + w */
-#define IFINDEX 1		/* they all come by one port */
+#define IFINDEX 1		/* they all come by one port, lo */
+#define GENERATIONS 100		/* more than switch_restart() is called for a job */
+
+/* NULL: the oracle alone. */
+static const struct switch_programs *const programs = &switch_programs;
 
 void switch_init(struct lib_switch *sw, unsigned int job, unsigned int payload, uint64_t elements,
 		 unsigned int pool, unsigned int ring)
 {
 	struct saina_global g = { .ip = htonl(IP), .mac = { 2, 0, 0, 0, 0, 0xfe } };
+	static uint32_t generation;
 
-	oracle_init(&sw->oracle, &g);
+	if (programs) {
+		sw->oracle = programs->open();
+	} else {
+		sw->oracle = malloc(sizeof(*sw->oracle));
+		if (!sw->oracle)
+			abort();
+		oracle_init(sw->oracle, &g);
+	}
 	sw->conf = (struct saina_job_conf){
-		.generation = 1,
+		.generation = generation += GENERATIONS,
 		.job = job,
 		.state = SAINA_JOB_FORMING,
 		.elem = SAINA_ELEM_INT32,
@@ -26,23 +39,36 @@ void switch_init(struct lib_switch *sw, unsigned int job, unsigned int payload, 
 		.group = htonl(SAINA_GROUP_BASE + job),
 		.policy = { .seq = 1, .mode = SAINA_POLICY_BSP, .late = SAINA_LATE_RESIDUAL },
 	};
-	oracle_job_publish(&sw->oracle, &sw->conf, 0);
+	switch_publish(sw);
 }
 
 void switch_exit(struct lib_switch *sw)
 {
-	oracle_exit(&sw->oracle);
+	if (programs) {
+		programs->close(sw->conf.job);
+		return;
+	}
+	oracle_exit(sw->oracle);
+	free(sw->oracle);
+}
+
+static void publish(struct lib_switch *sw, uint32_t first_round)
+{
+	if (programs)
+		programs->publish(&sw->conf, first_round);
+	else
+		oracle_job_publish(sw->oracle, &sw->conf, first_round);
 }
 
 void switch_publish(struct lib_switch *sw)
 {
-	oracle_job_publish(&sw->oracle, &sw->conf, 0);
+	publish(sw, 0);
 }
 
 void switch_restart(struct lib_switch *sw, uint32_t first_round)
 {
 	sw->conf.generation++;
-	oracle_job_publish(&sw->oracle, &sw->conf, first_round);
+	publish(sw, first_round);
 }
 
 void switch_policy(struct lib_switch *sw, unsigned int k, bool drop_late)
@@ -94,27 +120,32 @@ unsigned int switch_message(struct lib_switch *sw, unsigned int w, const void *m
 			    unsigned int len, uint64_t *to, void **answer)
 {
 	struct saina_binding from = place(w);
-	unsigned int n = frame_make(sw->frame, &sw->oracle.global, &from, msg, (const uint8_t *)msg + sizeof(struct saina_hdr),
+	unsigned int n = frame_make(sw->frame, &sw->oracle->global, &from, msg, (const uint8_t *)msg + sizeof(struct saina_hdr),
 				    len - sizeof(struct saina_hdr));
 
-	oracle_packet(&sw->oracle, sw->frame, n, IFINDEX, &sw->out);
-	oracle_events_clear(&sw->oracle);
-	*to = sw->out.to | sw->out.relayed;
-	*answer = sw->out.frame + FRAME_HDR;
-	return *to ? sw->out.len - FRAME_HDR : 0;
+	if (programs) {
+		sw->out = programs->packet(sw->frame, n, IFINDEX);
+	} else {
+		oracle_packet(sw->oracle, sw->frame, n, IFINDEX, &sw->alone);
+		oracle_events_clear(sw->oracle);
+		sw->out = &sw->alone;
+	}
+	*to = sw->out->to | sw->out->relayed;
+	*answer = (uint8_t *)sw->out->frame + FRAME_HDR;
+	return *to ? sw->out->len - FRAME_HDR : 0;
 }
 
 uint32_t switch_next_round(const struct lib_switch *sw)
 {
-	return sw->oracle.job[sw->conf.job].rt.next_round;
+	return sw->oracle->job[sw->conf.job].rt.next_round;
 }
 
 uint64_t switch_count(const struct lib_switch *sw, int counter)
 {
-	uint64_t n = sw->oracle.gcount.c[counter];
+	uint64_t n = sw->oracle->gcount.c[counter];
 
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
-		n += sw->oracle.job[sw->conf.job].wcount[w].c[counter];
+		n += sw->oracle->job[sw->conf.job].wcount[w].c[counter];
 	return n;
 }
 

@@ -2,6 +2,9 @@
 /*
  * The switch of libsaina's tests: the oracle (selftests/oracle) with one job, given
  * messages instead of frames.  Workers have made-up places; no network, no clock.
+ *
+ * Where datapath/switch.c is linked, too, each message also goes through the real XDP program, which
+ * must answer as the oracle does.
  */
 #ifndef SAINA_LIB_SWITCH_H
 #define SAINA_LIB_SWITCH_H
@@ -16,11 +19,29 @@
  * @out: what became of the last message
  */
 struct lib_switch {
-	struct oracle oracle;
+	struct oracle *oracle;
 	struct saina_job_conf conf;
-	struct oracle_out out;
+	const struct oracle_out *out;
+	struct oracle_out alone;
 	uint8_t frame[ORACLE_FRAME_MAX];
 };
+
+/**
+ * struct switch_programs - the real programs beside the oracle; what differs ends the test
+ * @open: returns the oracle
+ * @publish: a job that is new, or changes
+ * @packet: returns what became of it
+ * @close: compares all state of the job, and removes it
+ */
+struct switch_programs {
+	struct oracle *(*open)(void);
+	void (*publish)(struct saina_job_conf *conf, uint32_t first_round);
+	const struct oracle_out *(*packet)(const uint8_t *frame, unsigned int len, unsigned int ifindex);
+	void (*close)(unsigned int job);
+};
+
+/* Of datapath/switch.c, where that is linked. */
+extern const struct switch_programs switch_programs __attribute__((weak));
 
 /* A FORMING job without workers. */
 void switch_init(struct lib_switch *sw, unsigned int job, unsigned int payload, uint64_t elements,

@@ -200,7 +200,7 @@ static void deliver(const struct event *e)
 
 static void lead(void)
 {
-	const struct saina_clock *k = &s.sw.oracle.job[0].clock;
+	const struct saina_clock *k = &s.sw.oracle->job[0].clock;
 
 	for (unsigned int w = 0; w < WORKERS; w++)
 		if (k->members >> w & 1 && k->done[w] - k->low > s.widest)
@@ -267,7 +267,7 @@ static bool run(const struct conf *c)
 /* The sums are those of all updates, each once. */
 static bool table_is_whole(void)
 {
-	const struct oracle_job *j = &s.sw.oracle.job[0];
+	const struct oracle_job *j = &s.sw.oracle->job[0];
 
 	for (uint32_t i = 0; i < SEGMENTS; i++) {
 		const struct oracle_slot *t = &j->ring[i * 2];
