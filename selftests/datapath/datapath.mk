@@ -76,7 +76,7 @@ $(foreach p,ssp asp grouped,$(call test,ps_test-$(p),full,unit,600,$(B)/selftest
 	$(call test,ps_tc_test-$(p),full,unit,600,$(B)/selftests/ps_test --tc --policy $(p) --packets 10000000))
 $(call test,switch_flow_test,quick,unit,400,$(B)/selftests/switch_flow_test 3)
 $(call test,switch_flow_test,full,unit,1800,$(B)/selftests/switch_flow_test 60)
-$(call test,switch_steps_test,quick,unit,400,$(B)/selftests/switch_steps_test)
+$(call test,switch_steps_test,full,unit,400,$(B)/selftests/switch_steps_test)
 $(call test,switch_lib_numbers_test,quick,unit,400,$(B)/selftests/switch_lib_numbers_test 100)
 $(call test,switch_lib_numbers_test-tc,full,unit,1200,env SAINA_TEST_HOOK=tc $(B)/selftests/switch_lib_numbers_test 20000)
 $(call test,datapath/cores,full,unit,300,selftests/datapath/cores.sh)

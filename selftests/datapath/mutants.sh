@@ -70,7 +70,7 @@ tests_of() {
 	kmod:*) kmod_tests ;;
 	*:tc) printf '%s\n' 'trace_test --tc --packets 300000' tc_test 'numbers_test --tc' 'hostile_test --tc' \
 		'ps_test --tc --packets 60000' meta_test ;;
-	*) printf '%s\n' "$first" "$second" numbers_test hostile_test race_test \
+	*) printf '%s\n' "$first" "$second" numbers_test 'switch_lib_numbers_test 20' 'switch_flow_test 1' hostile_test race_test \
 		away_test race_ps_test race_shm_test shm_ring_test groups_test sfcd_parity_test defects_test 'trace_test --packets 600000 --policy timeout' ;;
 	esac
 }
