@@ -275,6 +275,65 @@ static void test_refused(void **state)
 	handle_free(s);
 }
 
+/* In a tree a result has a weight, and a WELCOME may be longer. */
+static void test_weight(void **state)
+{
+	struct saina *s = handle();
+	struct {
+		union message m;
+		struct saina_welcome_tree *t;
+	} w = { .t = (void *)(w.m.b + 48) };
+	struct saina_job_info info = { .size = sizeof(info) };
+	struct saina_segment segment = { .size = sizeof(segment) };
+	union message m;
+	size_t len;
+
+	REFUSED(RESULT, m.h.slot_round = htole32(1));
+	len = good(&w.m, SAINA_MSG_WELCOME) + 16;
+	w.m.h.flags = SAINA_F_TREE;
+	w.t->weight = htole32(32);
+	assert_false(saina_session_check(&s->session, SAINA_FROM_CTRL, &w.m, len));
+	s->session.tree = true;
+	assert_true(saina_session_check(&s->session, SAINA_FROM_CTRL, &w.m, len));
+	refused(s, SAINA_FROM_CTRL, &w.m, len - 16);
+	for (int i = 0; i < 5; i++) {
+		struct saina_welcome_tree good = *w.t;
+
+		w.t->weight = htole32(i == 0 ? 0 : i == 1 ? 65536 : 32);
+		w.t->rank0 = htole32(i == 2 ? 33 : 31);
+		w.t->depth = i == 3 ? 8 : 7;
+		w.t->quorum = htole32(i == 4 ? 33 : 32);
+		refused(s, SAINA_FROM_CTRL, &w.m, len);
+		*w.t = good;
+	}
+	s->session.job.tree = true;
+	s->session.job.weight = 32;
+	REFUSED(RESULT, m.h.slot_round = htole32(30));
+	REFUSED(RESULT, m.h.slot_round = htole32(UINT32_MAX));
+	REFUSED(RESULT, (m.h.contributors = 0, m.h.mask = 0));
+	/* The mean is that of all workers; of a job that the parent has not counted none is in it. */
+	for (int i = 0; i < 2; i++) {
+		len = good(&m, SAINA_MSG_RESULT);
+		m.h.segment = htole32(i);
+		m.h.contributors = i ? 0 : 3;
+		m.h.mask = htole64(i ? 0 : 0x0b);
+		m.h.slot_round = htole32(i ? 8 : 29);
+		for (int k = 0; k < PAYLOAD; k++)
+			((int32_t *)(m.b + 48))[k] = 8 << 20;
+		saina_input(s, SAINA_FROM_DATA, &m, len, saina_now());
+		assert_int_equal(s->bad_messages, 10);
+		assert_true(buffer[i * PAYLOAD] == (i ? 1 : .25f));
+	}
+	assert_true(s->round.reqs->call.count_min == 8 && s->round.reqs->call.count_max == 32);
+	assert_int_equal(s->round.reqs->call.late_segments, 1);
+	s->session.job.rank = 9;
+	assert_int_equal(saina_info(s, &info), 0);
+	assert_true(info.ranks == 32 && info.rank == 9 && info.workers == 8 && info.worker == 3);
+	assert_int_equal(saina_segment(s, 1, &segment), 0);
+	assert_true(segment.weight == 8 && segment.contributors == 0);
+	handle_free(s);
+}
+
 /* Every exponent of a result and of a WELCOME. */
 static void test_exponents(void **state)
 {
@@ -571,6 +630,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		statement("messages: each malformed message is dropped", test_refused),
 		statement("check: a job of other elements than int32 does not turn to steps", test_steps),
+		statement("check: a result of a tree has a weight, which divides the mean", test_weight),
 		statement("check: results of int32 have any exponent, those of int16 not that of integers, jobs of floats none", test_exponents),
 		statement("messages: each well-formed message does what it should, once", test_accepted),
 		statement("messages: ASK_REPLY makes a worker send what was lost, and nothing else", test_ask_reply),

@@ -173,6 +173,16 @@ static void test_fetch(void **state)
 	}
 	complete(0, 0xff, START);
 	assert_int_equal(s.r.stats.results, 2);
+	/* that of segment 6 is a tree's, of other jobs' workers */
+	b = (void *)(s.output + 6 * ENTRY);
+	*b = (struct saina_output_head){ .state = SAINA_OUTPUT_VALID, .segment = 6, .weight = 8 };
+	complete(0, 0xff, START);
+	assert_int_equal(s.r.stats.results, 2);
+	s.job.tree = true;
+	s.job.weight = 8;
+	complete(0, 0xff, START);
+	assert_int_equal(s.r.stats.results, 3);
+	assert_int_equal(s.r.grad.state[6].last.weight, 8);
 }
 
 /* Where nothing may go in a message, nothing leaves before there is shared memory. */

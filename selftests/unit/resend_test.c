@@ -86,6 +86,24 @@ static void test_lost(void **state)
 	assert_int_equal(f.loss_samples, 4);
 }
 
+/* What is not counted may be late for a sum that is with the parent, or lost from another one. */
+static void test_away(void **state)
+{
+	uint64_t asked = now + 1;
+
+	now += MSEC / 10;
+	saina_flow_away(&f, 0, now);
+	reply(0, asked, 0x5, 0);
+	assert_int_equal(run().segments, 0xa);
+	assert_true(!f.lost && !f.loss_samples && f.away_ns == now);
+	/* The next answer does not say so. */
+	asked = now + 1;
+	now += MSEC / 10;
+	reply(0, asked, 0x5, 0);
+	assert_int_equal(run().segments, 0xa);
+	assert_int_equal(f.lost, 2);
+}
+
 static void test_same_moment(void **state)
 {
 	uint64_t asked = now;
@@ -222,6 +240,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		statement_with("resend: gradients that an answer does not name are sent again, and are losses",
 			       test_lost, sent, done),
+		statement_with("resend: what is not counted beside a sum that is with the parent is sent again, and not lost",
+			       test_away, sent, done),
 		statement_with("resend: an answer to an ASK of the same moment says nothing of a gradient",
 			       test_same_moment, sent, done),
 		statement_with("resend: while a round waits for a worker one gradient is sent again, and is no loss",

@@ -18,6 +18,10 @@ static unsigned int sent[256];		/* by message type */
 static unsigned int fast, twice;	/* READY with FAST; probes in twos */
 static uint64_t last_nonce;
 static uint32_t ready_segment;
+static struct {
+	struct saina_hdr h;
+	struct saina_join_node b;
+} join;					/* the last one */
 
 static void setup(void)
 {
@@ -53,6 +57,8 @@ static void count_sent(void)
 		twice += h->type == SAINA_MSG_PROBE && m.twice;
 		if (h->type == SAINA_MSG_JOIN)
 			last_nonce = ((const struct saina_join *)(h + 1))->nonce;
+		if (h->type == SAINA_MSG_JOIN)
+			memcpy(&join, h, sizeof(join));
 	}
 }
 
@@ -266,6 +272,122 @@ static void test_ask_again(void **state)
 		pass(2 * SEC);
 		failed(again[i].err, "not now");
 	}
+}
+
+/* The answer to a JOIN with TREE. */
+static enum saina_session_event welcome_tree(unsigned int elem, uint32_t weight, uint32_t rank)
+{
+	struct saina_welcome_tree t = {
+		.welcome = {
+			.nonce = j.body.nonce, .elements = elem == SAINA_ELEM_INT16 ? 1280 : 640,
+			.segments = 10, .payload = 64, .pool = 4, .ring = 4, .workers = 3,
+			.state = SAINA_JOB_FORMING, .group = SAINA_GROUP_BASE + 7, .heartbeat_ms = 200,
+			.dead_ms = 2000, .exponent = 20, .elem = elem, .formed = 1,
+		},
+		.weight = weight, .rank0 = rank, .depth = 1, .quorum = 17,
+	};
+
+	return receive((struct saina_hdr){ .type = SAINA_MSG_WELCOME, .flags = SAINA_F_TREE }, &t, sizeof(t));
+}
+
+/* An agent of an earlier version does not know TREE, so the first JOIN has it not. */
+static void test_tree(void **state)
+{
+	setup();
+	pass(1);
+	assert_int_equal(join.h.flags, 0);
+	assert_int_equal(saina_job_weight(&(struct saina_job){ .workers = 3, .weight = 9 }), 3);
+	refuse(SAINA_REFUSE_TREE, "update libsaina");
+	pass(1);
+	assert_int_equal(join.h.flags, SAINA_F_TREE);
+	assert_int_equal(join.b.named.join.nonce, j.body.nonce);
+	/* The answer to a repetition of the first JOIN. */
+	refuse(SAINA_REFUSE_TREE, "update libsaina");
+	assert_int_equal(j.phase, PHASE_JOINING);
+	assert_int_equal(welcome_tree(SAINA_ELEM_INT32, 32, 9), SAINA_SESSION_ADMITTED);
+	assert_true(j.job.tree && j.job.rank == 9 && j.job.depth == 1 && j.job.quorum == 17);
+	assert_int_equal(saina_job_weight(&j.job), 32);
+}
+
+/* The agent has forgotten this worker, and the tree is another one meanwhile. */
+static void test_tree_changed(void **state)
+{
+	static const uint32_t is[][2] = { { 32, 9 }, { 33, 9 }, { 32, 8 } };
+
+	for (int i = 0; i < 3; i++) {
+		setup();
+		j.tree = true;
+		pass(1);
+		welcome_tree(SAINA_ELEM_INT32, 32, 9);
+		pass(1);
+		reply(0);
+		pass(1);
+		refuse(SAINA_REFUSE_SESSION, "who are you");
+		pass(1);
+		assert_int_equal(welcome_tree(SAINA_ELEM_INT32, is[i][0], is[i][1]), SAINA_SESSION_NONE);
+		if (i)
+			failed(-ECONNRESET, "was replaced by another one");
+		else
+			assert_int_equal(j.phase, PHASE_PROBING);
+	}
+}
+
+static void test_tree_sentences(void **state)
+{
+	setup();
+	j.tree = true;
+	pass(1);
+	refuse(SAINA_REFUSE_MALFORMED, "unknown flags");
+	failed(-EPROTO, "the agent at 192.0.2.1 knows no trees of jobs (it is of an earlier version): update it");
+	for (uint32_t weight = 64; weight < 66; weight++) {
+		setup();
+		j.tree = true;
+		pass(1);
+		welcome_tree(SAINA_ELEM_INT16, weight, 0);
+		if (weight > 64)
+			failed(-EOPNOTSUPP, "a sum of the 65 workers of its tree does not fit");
+		else
+			assert_int_equal(j.phase, PHASE_PROBING);
+	}
+	setup();
+	j.tree = true;
+	pass(1);
+	refuse(SAINA_REFUSE_MISMATCH, "the parent has 20 segments");
+	failed(-EINVAL, "the parent has 20 segments");
+}
+
+/* A job whose parent is not there is waited for as one that is forming: as long as start_ms says. */
+static void test_no_root(void **state)
+{
+	for (int limited = 0; limited < 2; limited++) {
+		setup();
+		j.start_ms = limited ? 3 * SEC : 0;
+		for (int i = 0; i < (limited ? 3 : 30); i++) {
+			pass(1 * SEC);
+			refuse(SAINA_REFUSE_NO_ROOT, "the parent has not admitted this job");
+			assert_int_equal(j.phase, PHASE_JOINING);
+		}
+		pass(4 * SEC);
+		refuse(SAINA_REFUSE_NO_ROOT, "the parent has not admitted this job");
+		pass(4 * SEC);
+		if (limited)
+			failed(-ENETUNREACH, "the parent has not admitted this job");
+		else
+			assert_int_equal(j.phase, PHASE_JOINING);
+	}
+}
+
+static void test_node(void **state)
+{
+	setup();
+	j.tree = j.is_node = true;
+	j.node = (struct saina_join_node){ .incarnation = 77, .max_weight = 8, .segments = 10, .ring = 4 };
+	strcpy(j.named, "train");
+	pass(1);
+	assert_int_equal(join.h.flags, SAINA_F_TREE | SAINA_F_NODE | SAINA_F_NAMED);
+	assert_string_equal(join.b.named.job, "train");
+	assert_int_equal(join.b.named.join.nonce, j.body.nonce);
+	assert_true(join.b.incarnation == 77 && join.b.max_weight == 8 && join.b.segments == 10 && join.b.ring == 4);
 }
 
 /* Another refusal is the end. */
@@ -578,6 +700,12 @@ int main(void)
 		statement("session: a worker whose kernel refuses to send fails with the reason", test_refused_sends),
 		statement("session: a worker whose firewall drops multicast gets a warning", test_multicast_dropped),
 		statement("session: a join that is refused as taken, or as seen at no port, is tried again", test_ask_again),
+		statement("session: a join says TREE once the agent asks for it, and WELCOME has the tree", test_tree),
+		statement("session: a worker whose tree has changed does not go on", test_tree_changed),
+		statement("session: an old agent, int16 in a large tree, and a node that does not fit get a sentence",
+			  test_tree_sentences),
+		statement("session: a job whose parent is not there is waited for", test_no_root),
+		statement("session: a node says what it is", test_node),
 		statement("session: a wrong token ends the join at once", test_refused),
 		statement("session: an agent of any other version ends the join with its sentence", test_other_version),
 		statement("session: a worker waits 3 s for a probe reply, 1 s without GRO", test_probe_timeout),

@@ -196,6 +196,23 @@ static void test_patience(void **state)
 	end();
 }
 
+/* A sum that is with the parent, as answers say, waits for as long as that takes. */
+static void test_with_parent(void **state)
+{
+	begin(WORKERS, 3000);
+	differ(1000, 500);
+	for (int i = 0; i < 200; i++) {
+		run(100 * MSEC);
+		for (unsigned int w = 0; w < WORKERS; w++)
+			saina_flow_away(&s.m[w].r.flow, 0, s.now);
+	}
+	run(9 * SECOND);
+	assert_silence();
+	run(2 * SECOND);
+	assert_non_null(strstr(s.m[0].said, SAINA_SAME_SIZES));
+	end();
+}
+
 /* The others wait, however long, for one that has not begun, in the first round and in a later one. */
 static void test_straggler(void **state)
 {
@@ -353,6 +370,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		statement("sizes: a worker that starts less and those that start more get a sentence with both", test_sizes),
 		statement("sizes: of two workers the other is named", test_named),
+		statement("sizes: a sum that is with the parent is waited for", test_with_parent),
 		statement("sizes: it takes twice the time after which a worker is dead", test_patience),
 		statement("sizes: waiting for a straggler, however long, is no difference", test_straggler),
 		statement("sizes: after a host that stood still nothing is concluded from old answers", test_stands_still),

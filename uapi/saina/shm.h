@@ -25,7 +25,7 @@
 #include <linux/types.h>
 #include "saina/proto.h"
 
-#define SAINA_SHM_VERSION	5
+#define SAINA_SHM_VERSION	6
 
 /**
  * struct saina_input_head - head of an entry of a worker's input array; its gradient follows

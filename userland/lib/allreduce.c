@@ -90,7 +90,7 @@ static void log_missing(struct saina *s)
 
 	if (s->round.grad.state[0].last.round != s->round.flow.round)
 		return; /* in steps */
-	if (s->round.grad.state[0].last.contributors == j->job.workers) {
+	if (s->round.grad.state[0].last.weight == saina_job_weight(&j->job)) {
 		s->full_round = s->round.flow.round;
 		s->together = counted;
 	} else if (s->together & ~counted & ~j->active) {

@@ -38,6 +38,8 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 		.counted_round = s->round.newest_round,
 		.missing = j->missing_round == s->round.flow.round ? j->missing : 0,
 		.timeout_ms = j->timeout_ms,
+		.ranks = saina_job_weight(job),
+		.rank = job->tree ? job->rank : job->worker,
 	};
 	if (i.missing)
 		memcpy(i.reason, j->reason, sizeof(j->reason));
@@ -90,13 +92,14 @@ int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out)
 		return saina_unlock(s, saina_error(s, -EINVAL, "segment %u: the gradient has %u segments",
 						   segment, s->session.job.segments));
 	p = &s->round.grad.state[segment];
-	if (!p->last.contributors)
+	if (!p->last.weight)
 		return saina_unlock(
 			s, saina_error(s, -ENODATA, "segment %u has no result yet", segment));
 	g = (struct saina_segment){
 		.round = p->last.round,
 		.mask = p->last.mask,
 		.contributors = p->last.contributors,
+		.weight = p->last.weight,
 		.k = p->last.k,
 		.exponent = exponent_of(&s->session.job, p->last.exponent),
 		.policy = p->last.policy,

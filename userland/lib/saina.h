@@ -39,7 +39,7 @@ enum saina_type {
 };
 
 enum saina_result_op {
-	SAINA_MEAN	= 0,	/* divide by the contributors of each segment (float32) */
+	SAINA_MEAN	= 0,	/* divide by the workers in the sum of each segment (float32) */
 	SAINA_SUM	= 1,
 	SAINA_SUM_ONCE	= 2,	/* of int32, apart from residuals: none is added, changed or kept */
 };
@@ -129,6 +129,8 @@ struct saina_opts {
  * @timeout_ms: the policy's time-out, rounded up, as last heard: a round that has waited so long may
  *	be decided without live workers; 0: the policy has none
  * @reason: what keeps workers of @missing away, a sentence; empty: not known
+ * @ranks: workers of the whole tree that the job is in, which is @workers if it has no parent
+ * @rank: this worker's number among these, 0..@ranks-1
  */
 struct saina_job_info {
 	size_t		size;
@@ -149,6 +151,7 @@ struct saina_job_info {
 	uint64_t	missing;
 	unsigned int	timeout_ms;
 	char		reason[160];
+	uint32_t	ranks, rank;
 };
 
 /**
@@ -156,7 +159,8 @@ struct saina_job_info {
  * @size: set by the caller to sizeof(struct saina_call)
  * @round: of the call
  * @segments: of the call
- * @count_min, @count_max: contributors of the segment that has fewest, and most
+ * @count_min, @count_max: workers in the sum of the segment that has fewest, and most; in a tree
+ *	those of other jobs are among them, and the masks name this job's
  * @mask_any, @mask_all: masks of the workers counted in at least one segment, in every segment
  * @late_segments: segments decided without this worker (its part is in the
  *	residual, or dropped if the policy says so)
@@ -247,6 +251,7 @@ struct saina_stats {
  * struct saina_segment - who is in one segment of a result
  * @mask: bit w: worker w was counted
  * @contributors: bits in @mask
+ * @weight: workers in the sum: @contributors, and in a tree those of the other jobs
  * @k: latched by the aggregator for this segment
  * @exponent: the sums were gradient * 2^exponent, -104..149 (0 for int32, and in jobs of floats);
  *	-128: they were not finite, so that the result is NaN
@@ -260,6 +265,7 @@ struct saina_segment {
 	unsigned int	contributors, k;
 	int		exponent;
 	unsigned int	policy, flags;
+	uint32_t	weight;
 };
 
 /**

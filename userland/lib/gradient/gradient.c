@@ -31,14 +31,14 @@ int saina_gradient_init(struct saina_gradient *g, const struct saina_job *job)
 	if (job->elem == SAINA_ELEM_INT16) {
 		float most;
 
-		g->limit = saina_pairs_limit(job->workers);
+		g->limit = saina_pairs_limit(saina_job_weight(job));
 		g->slack = PAIRS_SLACK;
 		/* Of the largest magnitude with a valid exponent; the bits of floats are in order. */
 		most = (float)(g->limit * quant_unit(SAINA_EXPONENT_MIN));
 		memcpy(&g->infinite, &most, sizeof(most));
 		g->infinite++;
 	} else {
-		g->limit = saina_quant_limit(job->workers);
+		g->limit = saina_quant_limit(saina_job_weight(job));
 		g->slack = SAINA_QUANT_SLACK;
 	}
 	g->state = calloc(job->segments, sizeof(*g->state));

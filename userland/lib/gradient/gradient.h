@@ -37,7 +37,7 @@ struct saina_segment_state {
 	uint8_t	 residual;
 	struct {
 		uint64_t mask;
-		uint32_t round;
+		uint32_t round, weight;	/* @weight: workers in the sum; 0: there is no result */
 		uint16_t policy;
 		uint8_t	 contributors, k, flags;
 		int8_t	 exponent;

@@ -5,7 +5,7 @@
  * A segment of float32 is sent as q = round(g * 2^e), with one exponent e for the whole segment.
  * Messages, and the functions of this file, have e - SAINA_EXPONENT_BIAS.
  * Each worker chooses e by the largest magnitude in the segment, so that |q| is at most
- * L = (2^31 - 1) / workers - 1 and no value is clipped.  The aggregator shifts contributions with a
+ * L = (2^31 - 1) / workers - 1 (of the whole tree, if the job is in one) and no value is clipped.  The aggregator shifts contributions with a
  * finer exponent, so a sum has the coarsest.  Shifting rounds a contribution up by less than one
  * unit; L is one less for that, so no sum of all workers wraps.
  */
@@ -96,7 +96,7 @@ const struct saina_quant saina_quant_scalar = {
 
 /**
  * saina_quant_limit() - the largest |q| that a worker may send
- * @workers: of the job, 1..64
+ * @workers: that a sum may have, 1..65535
  */
 uint32_t saina_quant_limit(unsigned int workers)
 {

@@ -14,8 +14,8 @@ struct saina_hdr *saina_msg_put_header(struct saina_round *r, void *buf, int typ
 	return h;
 }
 
-static struct saina_hdr *put_long_header(struct saina_round *r, void *buf, int type,
-					 const struct saina_act *a)
+struct saina_hdr *saina_msg_put_long_header(struct saina_round *r, void *buf, int type,
+					    const struct saina_act *a)
 {
 	struct saina_hdr *h = saina_msg_put_header(r, buf, type, a);
 
@@ -34,12 +34,12 @@ void saina_msg_put_ask(struct saina_round *r, void *buf, const struct saina_act 
 /* As long as the result it asks for, so that answers are never longer than requests. */
 void saina_msg_put_pull(struct saina_round *r, void *buf, const struct saina_act *a)
 {
-	memset(put_long_header(r, buf, SAINA_MSG_PULL, a) + 1, 0, r->job->wire);
+	memset(saina_msg_put_long_header(r, buf, SAINA_MSG_PULL, a) + 1, 0, r->job->wire);
 }
 
 void saina_msg_put_grad(struct saina_round *r, void *buf, const struct saina_act *a)
 {
-	struct saina_hdr *h = put_long_header(r, buf, SAINA_MSG_GRAD, a);
+	struct saina_hdr *h = saina_msg_put_long_header(r, buf, SAINA_MSG_GRAD, a);
 
 	h->exponent = saina_gradient_encode(&r->grad, a->segment, h + 1);
 }

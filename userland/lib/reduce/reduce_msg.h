@@ -7,6 +7,9 @@
 
 struct saina_hdr *saina_msg_put_header(struct saina_round *r, void *buf, int type,
 				       const struct saina_act *a);
+/* Of a GRAD or PULL. */
+struct saina_hdr *saina_msg_put_long_header(struct saina_round *r, void *buf, int type,
+					    const struct saina_act *a);
 void saina_msg_put_grad(struct saina_round *r, void *buf, const struct saina_act *a);
 void saina_msg_put_pull(struct saina_round *r, void *buf, const struct saina_act *a);
 void saina_msg_put_ask(struct saina_round *r, void *buf, const struct saina_act *a, uint64_t now);

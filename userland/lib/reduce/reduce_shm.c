@@ -19,6 +19,7 @@ static void shm_result_header(const struct saina_round *r, const struct saina_ou
 	h->count = htole16(saina_job_count(r->job));
 	h->exponent = b->exponent;
 	h->contributors = b->contributors;
+	h->slot_round = htole32(b->weight);
 	h->mask = htole64(b->mask);
 	h->k = b->k;
 	h->next_k = next_k;
@@ -66,7 +67,8 @@ bool saina_shm_result(struct saina_round *r, uint32_t round, uint32_t segment, u
 		return false;
 	shm_result_header(r, b, round, segment, next_k, r->copy);
 	if (!saina_shm_holds(b, round, segment) ||
-	    !saina_exponent_valid_in_result(r->job->elem, r->copy->exponent))
+	    !saina_exponent_valid_in_result(r->job->elem, r->copy->exponent) ||
+	    !saina_check_weight(r->job, r->copy))
 		return false;
 	if (take_result_in_place(r, b, r->copy, round, segment, now))
 		return true;

@@ -36,7 +36,7 @@ struct saina_relay_grad {
  *	worker's gradient
  * @asked: an ASK_REPLY (struct saina_ask follows @h) of any round; the transport has acted on it
  *
- * Only @take, @lost and @asked may submit segments or begin a round.
+ * Only @take and @asked may submit segments or begin a round.
  */
 struct saina_relay_calls {
 	void (*fill)(void *arg, uint32_t segment, struct saina_relay_grad *g, void *sums);
@@ -49,11 +49,13 @@ struct saina_relay_calls {
  * saina_relay_init() - a relay's rounds, once WELCOME has come
  * @r: all 0
  * @room: saina_io_room(), or 1 where results do not come by a group
- * Return: 0 or -ENOMEM; saina_relay_exit() is due either way
+ *
+ * From here on @r->ops (struct saina_reduce_ops) takes what comes (RESULT, STALE, ASK_REPLY) and says
+ * what to send; saina_round_sent() counts that.
+ * Return: 0 or -ENOMEM; @r->ops->exit() is due either way
  */
 int saina_relay_init(struct saina_round *r, const struct saina_job *job, uint32_t room,
 		     const struct saina_relay_calls *calls, void *arg);
-void saina_relay_exit(struct saina_round *r);
 
 /*
  * @round begins, with nothing submitted: at first, and when the last one is over.  Results of it
@@ -62,8 +64,10 @@ void saina_relay_exit(struct saina_round *r);
 void saina_relay_round(struct saina_round *r, uint32_t round, uint64_t now);
 /* The next @n segments of the round may be sent: those that are submitted together leave together. */
 void saina_relay_submit(struct saina_round *r, uint32_t n);
+/* The next @n segments have their results, which an earlier life of the relay has brought. */
+void saina_relay_skip(struct saina_round *r, uint32_t n);
 /*
- * The next saina_relay_output() asks about SAINA_ASK_SEGMENTS segments of the present round, from
+ * The next output asks about SAINA_ASK_SEGMENTS segments of the present round, from
  * @segment on; or for the result of @segment.  The caller repeats that until there is an answer:
  * @asked; @take or @lost.  False: later, there is no room.
  */
@@ -71,15 +75,5 @@ bool saina_relay_ask(struct saina_round *r, uint32_t segment);
 bool saina_relay_pull(struct saina_round *r, uint32_t segment);
 /* Has the result of @segment of the present round come, or is it lost? */
 bool saina_relay_over(const struct saina_round *r, uint32_t segment);
-
-/* A RESULT, STALE or ASK_REPLY that saina_session_check() has accepted. */
-void saina_relay_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
-/* As saina_round_output(): saina_round_sent() counts what was sent. */
-unsigned int saina_relay_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
-				uint64_t *when);
-/* STATUS: the data path opens @next next.  The session has resumed: asks about all that is in flight. */
-void saina_relay_status(struct saina_round *r, uint32_t next, uint64_t now);
-/* False: the job was @formed again at @first_round, and has lost what is in flight. */
-bool saina_relay_again(struct saina_round *r, uint32_t first_round, bool formed, uint64_t now);
 
 #endif /* SAINA_RELAY_H */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "round.h"
+#include "wire/check.h"
 
 int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_t room,
 		     uint32_t window, uint64_t ask_min)
@@ -115,19 +116,21 @@ void saina_round_account(struct saina_round *r, uint32_t segment, const struct s
 	struct saina_segment_state *p = &r->grad.state[segment];
 	struct saina_req *q = request_of(p);
 	struct saina_call *c = &q->call;
+	uint32_t weight = saina_check_weight(r->job, h);
 
 	p->last.round = le32toh(h->round);
 	p->last.mask = le64toh(h->mask);
 	p->last.contributors = h->contributors;
+	p->last.weight = weight;
 	p->last.k = h->k;
 	p->last.flags = h->flags;
 	p->last.policy = le16toh(h->policy);
 	p->last.exponent = h->exponent;
 
-	if (!q->done || h->contributors < c->count_min)
-		c->count_min = h->contributors;
-	if (h->contributors > c->count_max)
-		c->count_max = h->contributors;
+	if (!q->done || weight < c->count_min)
+		c->count_min = weight;
+	if (weight > c->count_max)
+		c->count_max = weight;
 	c->mask_any |= p->last.mask;
 	c->mask_all &= p->last.mask;
 	if (h->k > c->k)
@@ -165,7 +168,7 @@ void saina_round_decode(struct saina_round *r, uint32_t segment, const struct sa
 	struct saina_req *q = request_of(&r->grad.state[segment]);
 
 	saina_gradient_decode(&r->grad, segment, h, sums,
-			      q->op == SAINA_MEAN ? h->contributors : 1);
+			      q->op == SAINA_MEAN ? saina_check_weight(r->job, h) : 1);
 }
 
 /*

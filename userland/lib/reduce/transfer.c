@@ -16,6 +16,14 @@ static void stale_rx(struct saina_round *r, const struct saina_hdr *h, uint64_t 
 		saina_round_lose(r, segment, le32toh(h->aux) == round + 1, now);
 }
 
+void saina_round_ask_reply(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
+{
+	if (h->flags & SAINA_F_AWAY)
+		saina_flow_away(&r->flow, le32toh(h->segment), now);
+	saina_flow_ask_reply(&r->flow, le32toh(h->round), le32toh(h->segment), (const void *)(h + 1),
+			     le64toh(h->mask), le32toh(h->slot_round), now);
+}
+
 void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	if (h->type == SAINA_MSG_RESULT)
@@ -23,9 +31,7 @@ void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_
 	else if (h->type == SAINA_MSG_COMPLETION)
 		saina_shm_completion(r, h, now);
 	else if (h->type == SAINA_MSG_ASK_REPLY)
-		saina_flow_ask_reply(&r->flow, le32toh(h->round), le32toh(h->segment),
-				     (const void *)(h + 1), le64toh(h->mask),
-				     le32toh(h->slot_round), now);
+		saina_round_ask_reply(r, h, now);
 	else if (h->type == SAINA_MSG_STALE)
 		stale_rx(r, h, now);
 }

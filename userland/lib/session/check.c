@@ -5,6 +5,20 @@
 #include "check.h"
 #include "wire/check.h"
 
+#define TREE_WEIGHT_MAX 65535
+#define TREE_DEPTH_MAX	7
+
+/* A WELCOME is longer in the answer to a JOIN with TREE. */
+static bool check_welcome_tree(const struct saina_session *j, const struct saina_hdr *h,
+			       const struct saina_welcome_tree *t, size_t len)
+{
+	if (!(h->flags & SAINA_F_TREE))
+		return len == sizeof(t->welcome);
+	return j->tree && len == sizeof(*t) && t->weight && le32toh(t->weight) <= TREE_WEIGHT_MAX &&
+	       le32toh(t->rank0) <= le32toh(t->weight) && t->depth <= TREE_DEPTH_MAX &&
+	       le32toh(t->quorum) <= le32toh(t->weight);
+}
+
 static bool check_welcome(const struct saina_hdr *h, const struct saina_welcome *w)
 {
 	uint32_t payload = le16toh(w->payload), pool = le16toh(w->pool), ring = le16toh(w->ring);
@@ -69,7 +83,7 @@ bool saina_session_check(const struct saina_session *j, enum saina_source from, 
 		return false;
 	switch (h->type) {
 	case SAINA_MSG_WELCOME:
-		return len == sizeof(struct saina_welcome) &&
+		return check_welcome_tree(j, h, body, len) &&
 		       ((const struct saina_welcome *)body)->nonce == j->body.nonce &&
 		       check_welcome(h, body);
 	case SAINA_MSG_REFUSE:

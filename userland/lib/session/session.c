@@ -73,17 +73,19 @@ static void send_join(struct saina_session *j)
 	bool named = saina_session_by_name(j);
 	struct saina_session_msg *m = saina_session_message(j, SAINA_MSG_JOIN);
 	struct saina_hdr *h = (void *)m->buf;
+	struct saina_join_node *node = (void *)(h + 1);
 
 	h->session = 0;
 	if (j->phase == PHASE_JOINING)
 		h->worker = j->wanted;
 	else
 		j->body.round = htole32(j->round);
-	memcpy(h + 1, &j->body, sizeof(j->body));
-	if (named) {
-		h->flags = SAINA_F_NAMED;
-		memcpy(((struct saina_join_named *)(h + 1))->job, j->named, sizeof(j->named));
-	}
+	h->flags = (named ? SAINA_F_NAMED : 0) | (j->tree ? SAINA_F_TREE : 0) |
+		   (j->is_node ? SAINA_F_NODE : 0);
+	if (j->is_node)
+		*node = j->node;
+	node->named.join = j->body;
+	memcpy(node->named.job, j->named, named ? sizeof(j->named) : 0);
 }
 
 static void send_probe(struct saina_session *j, uint64_t now)
@@ -260,6 +262,12 @@ static bool adopt_job(struct saina_session *j, const struct saina_hdr *h,
 		snprintf(text, sizeof(text),
 			 "job %u has elements of type %u, which this version of libsaina does not know: update it",
 			 job->id, w->elem);
+	} else if (w->elem == SAINA_ELEM_INT16 && saina_job_weight(job) > SAINA_WORKERS_MAX) {
+		err = -EOPNOTSUPP;
+		snprintf(text, sizeof(text),
+			 "job %u is of int16, and a sum of the %u workers of its tree does not fit: "
+			 "create the jobs with type int32",
+			 job->id, job->weight);
 	} else if (le64toh(j->body.elements) > job->elements) {
 		err = -EMSGSIZE;
 		snprintf(text, sizeof(text), "job %u has %llu elements, this worker asks for %llu",
@@ -286,6 +294,25 @@ static bool job_unchanged(const struct saina_job *job, const struct saina_hdr *h
 	       le16toh(w->ring) == job->ring && w->workers == job->workers && w->elem == job->elem;
 }
 
+/* The place of the job in a tree.  False: it is another one than before. */
+static bool adopt_tree(struct saina_job *job, const struct saina_hdr *h, const struct saina_welcome *w)
+{
+	const struct saina_welcome_tree *t = (const void *)w;
+	bool tree = h->flags & SAINA_F_TREE, first = !job->segments;
+
+	if (!first && (tree != job->tree ||
+		       (tree && (le32toh(t->weight) != job->weight || le32toh(t->rank0) != job->rank))))
+		return false;
+	job->tree = tree;
+	if (!tree)
+		return true;
+	job->weight = le32toh(t->weight);
+	job->rank = le32toh(t->rank0);
+	job->depth = t->depth;
+	job->quorum = le32toh(t->quorum);
+	return true;
+}
+
 static enum saina_session_event start_running(struct saina_session *j, uint64_t now)
 {
 	bool again = j->again;
@@ -310,7 +337,7 @@ static enum saina_session_event welcome_rx(struct saina_session *j, const struct
 	}
 	if (j->phase != PHASE_JOINING && j->phase != PHASE_REJOINING)
 		return SAINA_SESSION_NONE; /* a duplicate */
-	if (!first && !job_unchanged(job, h, w)) {
+	if (!adopt_tree(job, h, w) || (!first && !job_unchanged(job, h, w))) {
 		saina_session_fail(j, -ECONNRESET,
 				   "job %u was replaced by another one: join it again", job->id);
 		return SAINA_SESSION_NONE;
@@ -350,6 +377,8 @@ static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uin
 		[SAINA_REFUSE_TAKEN] = -EBUSY,	     [SAINA_REFUSE_ELEMENTS] = -EMSGSIZE,
 		[SAINA_REFUSE_STOPPED] = -ESHUTDOWN, [SAINA_REFUSE_PORT] = -ENETUNREACH,
 		[SAINA_REFUSE_SESSION] = -ESTALE,    [SAINA_REFUSE_VERSION] = -EPROTONOSUPPORT,
+		[SAINA_REFUSE_TREE] = -EPROTONOSUPPORT, [SAINA_REFUSE_NO_ROOT] = -ENETUNREACH,
+		[SAINA_REFUSE_MISMATCH] = -EINVAL,   [SAINA_REFUSE_WEIGHT] = -EINVAL,
 	};
 	uint32_t reason = le32toh(r->reason);
 	int e = reason < sizeof(err) / sizeof(err[0]) && err[reason] ? err[reason] : -EPROTO;
@@ -362,7 +391,19 @@ static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uin
 		/* An agent of another version does not know where the nonce is. */
 		if (r->nonce != j->body.nonce && reason != SAINA_REFUSE_VERSION)
 			return;
-		if (reason == SAINA_REFUSE_TAKEN || reason == SAINA_REFUSE_PORT) {
+		if (reason == SAINA_REFUSE_TREE) {
+			/* Agents of an earlier version do not know the flag, so it is not in the first JOIN. */
+			if (!j->tree)
+				j->next_ns = now;
+			j->tree = true;
+			return;
+		}
+		/* The job waits for its parent as one that is forming waits for its workers. */
+		if (reason == SAINA_REFUSE_NO_ROOT &&
+		    (j->start_ms <= 0 || now <= j->since_ns + j->start_ms * MSEC))
+			j->opened_ns = now;
+		if (reason == SAINA_REFUSE_TAKEN || reason == SAINA_REFUSE_PORT ||
+		    reason == SAINA_REFUSE_NO_ROOT) {
 			/* Perhaps a predecessor has the identifier and is about to be declared
 			 * dead, or a flood of JOINs has pushed ours out of the switch's table.
 			 */
@@ -374,6 +415,13 @@ static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uin
 		}
 		if (j->phase == PHASE_REJOINING)
 			e = -ECONNRESET;
+		if (reason == SAINA_REFUSE_MALFORMED && j->tree) {
+			saina_session_fail(j, e,
+					   "the agent at %s knows no trees of jobs (it is of an earlier "
+					   "version): update it",
+					   j->address);
+			return;
+		}
 		if (reason == SAINA_REFUSE_MALFORMED && saina_session_by_name(j)) {
 			saina_session_fail(j, e,
 					   "the agent at %s knows jobs by number only (it is of an "

@@ -52,6 +52,8 @@ struct saina_session_msg {
  * @job: as WELCOME gave it
  * @body: of JOIN
  * @named: name to join by while the job's number is unknown, or empty
+ * @tree: JOIN says TREE: the agent has asked for that, or the caller knows
+ * @is_node: JOIN says NODE, with what @node has beside @node.named; @tree must be set, too
  * @workers: how many the job must have, or 0
  * @wanted: identifier to ask for, or SAINA_WORKER_ANY
  * @join_ms: as in struct saina_opts, defaults filled in
@@ -111,6 +113,8 @@ struct saina_session {
 	struct saina_job job;
 	struct saina_join body;
 	char	 named[SAINA_NAME_LEN];
+	bool	 tree, is_node;
+	struct saina_join_node node;
 	unsigned int workers;
 	uint8_t	 wanted;
 	int	 join_ms, start_ms, silence_ms;

@@ -38,13 +38,14 @@
  * @timeout_pulls: PULLs sent for the policy's time-out
  * @probe_burst: ASKs to send at once
  * @waits_for_peers: the last answer said that nothing of it is lost
+ * @away: an answer has come that says AWAY, and is being looked at
  */
 struct saina_batch {
 	uint64_t out, catch_up, sent, over, counted, resend, pull, pulled;
 	uint64_t grad_ns, pulled_ns, activity_ns, pull_ns;
 	uint64_t first_ns, timeout_pull_ns;
 	uint8_t	 tries, unanswered, timeout_pulls, probe_burst;
-	bool	 waits_for_peers;
+	bool	 waits_for_peers, away;
 };
 
 /**
@@ -81,6 +82,7 @@ struct saina_batch {
  * @loss_samples: gradients known to be lost or to have arrived, lately
  * @closed: answers that this round is not open although gradients of it were sent
  * @closed_ns: when the first of them came
+ * @away_ns: when an answer last said that a sum is with the parent
  * @fetch_ns: when to PULL next while the trainer computes
  * @fetch_tries: how often all were PULLed
  * @fetch_at: next batch to PULL
@@ -101,7 +103,7 @@ struct saina_flow {
 	uint64_t catch_up_ns, ask_ns, completion_ns, timeout_ns;
 	uint16_t timeout_ms;
 	uint32_t lost, loss_samples, closed;
-	uint64_t closed_ns;
+	uint64_t closed_ns, away_ns;
 	uint64_t fetch_ns;
 	uint32_t fetch_tries, fetch_at, fetch_left;
 	struct saina_cwnd cwnd;
@@ -170,6 +172,11 @@ bool saina_flow_stale(struct saina_flow *f, uint32_t round, uint32_t segment, ui
 void saina_flow_ask_reply(struct saina_flow *f, uint32_t round, uint32_t segment,
 			  const struct saina_ask *reply, uint64_t behind, uint32_t next,
 			  uint64_t now);
+/*
+ * That ASK_REPLY has flag AWAY: what it is about waits for the parent's job.  Before
+ * saina_flow_ask_reply().
+ */
+void saina_flow_away(struct saina_flow *f, uint32_t segment, uint64_t now);
 /* The data path opens @next next. */
 void saina_flow_next(struct saina_flow *f, uint32_t next, uint64_t now);
 

@@ -245,13 +245,26 @@ static void ask_reply_prev(struct saina_flow *f, uint32_t segment, uint64_t bits
 			mark_caught_up(f, segment - segment % f->per_batch + i, now);
 }
 
+/*
+ * The slots that say AWAY are complete, so what is not counted in them is late, and not lost.  It is
+ * sent again nevertheless: other slots that the ASK is about may be open and wait for it, and here
+ * and elsewhere slots would wait for each other.
+ */
+void saina_flow_away(struct saina_flow *f, uint32_t segment, uint64_t now)
+{
+	batch_of(f, segment)->away = true;
+	f->away_ns = f->catch_up_ns = now;
+}
+
 void saina_flow_ask_reply(struct saina_flow *f, uint32_t round, uint32_t segment,
 			  const struct saina_ask *reply, uint64_t behind, uint32_t next, uint64_t now)
 {
 	struct saina_batch *b = batch_of(f, segment);
 	uint32_t at = segment % f->per_batch;
 	uint64_t asked = le64toh(reply->time), counted, done, due, bits, lost, arrived;
+	bool away = b->away;
 
+	b->away = false;
 	if (asked > now || now - asked > ABANDONED_NS)
 		return;
 	saina_cwnd_echo(&f->cwnd, asked, now);
@@ -283,9 +296,10 @@ void saina_flow_ask_reply(struct saina_flow *f, uint32_t round, uint32_t segment
 		f->closed = 0;
 		lost = b == &f->batch[f->first] ? lost & -lost : 0;
 	} else {
-		if (lost && f->prev_complete && f->known_next <= f->round && !f->closed++)
+		if (lost && !away && f->prev_complete && f->known_next <= f->round && !f->closed++)
 			f->closed_ns = now;
-		count_lost(f, lost & ~b->resend, arrived & b->sent);
+		if (!away)
+			count_lost(f, lost & ~b->resend, arrived & b->sent);
 	}
 	b->resend |= lost;
 	b->waits_for_peers = !lost || f->held;

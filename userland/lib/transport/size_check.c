@@ -12,6 +12,7 @@
  *	is counted, do not complete.  It has submitted more than others.
  *
  * A worker that dies, or whose host is suspended, looks the same until the agent declares it dead.
+ * So does a sum that waits for the parent's job, which answers tell.
  */
 #include "batch.h"
 #include "size_check.h"
@@ -34,6 +35,8 @@ enum saina_sizes saina_size_check(struct saina_size_check *c, struct saina_flow 
 	if (now > c->checked_ns + c->wait_ns / 2 || now > heard + c->wait_ns / 2)
 		c->progress_ns = f->closed_ns = now;
 	c->checked_ns = now;
+	if (f->away_ns > c->progress_ns)
+		c->progress_ns = f->closed_ns = f->away_ns;
 	if (f->stale || f->known_next > f->round + 1)
 		return SAINA_SIZES_UNKNOWN;
 	if (f->closed >= CLOSED_MIN && f->known_next <= f->round &&

@@ -7,6 +7,13 @@ bool saina_check_round(__le32 round)
 	return le32toh(round) <= SAINA_ROUND_MAX;
 }
 
+uint32_t saina_check_weight(const struct saina_job *job, const struct saina_hdr *h)
+{
+	uint64_t weight = (uint64_t)h->contributors + le32toh(h->slot_round);
+
+	return weight <= (job->tree ? job->weight : h->contributors) ? weight : 0;
+}
+
 static bool check_result(const struct saina_job *s, const struct saina_hdr *h, size_t len)
 {
 	uint64_t mask = le64toh(h->mask);
@@ -24,7 +31,7 @@ static bool check_result(const struct saina_job *s, const struct saina_hdr *h, s
 		return false;
 	if (le32toh(h->segment) >= s->segments || !saina_check_round(h->round))
 		return false;
-	if (!h->contributors || h->contributors != __builtin_popcountll(mask))
+	if (h->contributors != __builtin_popcountll(mask) || !saina_check_weight(s, h))
 		return false;
 	if (!saina_exponent_valid_in_result(s->elem, h->exponent) ||
 	    (h->flags & SAINA_F_TYPES && h->exponent != SAINA_EXPONENT_NAN))

@@ -18,6 +18,8 @@ static inline bool saina_exponent_valid_in_result(int elem, int e)
 	return SAINA_ELEM_IS_INT(elem) ? saina_exponent_valid(e) || e == SAINA_EXPONENT_NAN : !e;
 }
 
+/* Workers in the sum of a result; 0: no sum of the job has so many, or none. */
+uint32_t saina_check_weight(const struct saina_job *job, const struct saina_hdr *h);
 bool saina_check_round(__le32 round);
 /* Is it an answer to this worker, about a job whose WELCOME has come? */
 bool saina_check_unicast(const struct saina_job *job, const struct saina_hdr *h);

@@ -24,6 +24,11 @@
  * @id: of the job
  * @worker: who we are
  * @workers: of the job
+ * @tree: the job is in a tree: @weight, @rank, @depth and @quorum are valid, and results have a weight
+ * @weight: workers of the whole tree
+ * @rank: this worker's number among these
+ * @depth: jobs above this one
+ * @quorum: workers without which the tree stops; 0: none is set
  * @elem: enum saina_elem_type of the elements
  * @part: * of a coded policy: the part of the data that this worker computes, else 0
  * @parts: * of how many, else 0
@@ -49,6 +54,9 @@ struct saina_job {
 	uint16_t id;
 	uint8_t	 worker, workers, elem, part, parts;
 	int8_t	 exponent0;
+	bool	 tree;
+	uint8_t	 depth;
+	uint32_t weight, rank, quorum;
 	uint64_t elements;
 	uint32_t segments, payload, pool, ring;
 	size_t	 wire, msglen;
@@ -65,6 +73,12 @@ struct saina_job {
 static inline uint32_t saina_job_count(const struct saina_job *job)
 {
 	return job->elem == SAINA_ELEM_INT16 ? job->payload / 2 : job->payload;
+}
+
+/* Workers whose gradients one sum may have. */
+static inline uint32_t saina_job_weight(const struct saina_job *job)
+{
+	return job->tree ? job->weight : job->workers;
 }
 
 #define SAINA_DATAGRAM_MAX 65507	/* the largest UDP payload */

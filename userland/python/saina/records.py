@@ -48,6 +48,9 @@ class Info(NamedTuple):
     timeout_ms: int
     #: what keeps ranks of @missing away, a sentence; empty: not known
     reason: str
+    #: workers of the whole tree that the job is in, and the number of this one among them; without a tree @workers, @worker
+    ranks: int
+    rank: int
 
 
 class Call(NamedTuple):
@@ -113,6 +116,8 @@ class Segment(NamedTuple):
     exponent: int
     policy: int
     flags: int
+    #: workers in the sum: @contributors, and in a tree those of other jobs
+    weight: int
 
 
 def whole(elements: int, payload: int) -> int:
