@@ -50,6 +50,7 @@ include userland/ctl/build.mk
 include userland/lib/build.mk
 include userland/agent/build.mk
 include userland/allreduce/build.mk
+include userland/uplink/build.mk
 include userland/python/build.mk
 include userland/examples/build.mk
 include userland/mpi/build.mk

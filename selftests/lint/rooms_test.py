@@ -30,7 +30,6 @@ NOT_INSTALLED = {
     "tools/deb": "builds: makes the packages",
     "tools/netlink": "builds: makes sources from the YNL spec",
     "tools/metrics-table": "builds: makes a table of monitoring.rst",
-    "userland/uplink/handover.h": "between sainad and saina-uplink",
     "kmod/dkms.conf.in": "goes into the package saina-dkms",
 }
 #: what of the product may name files of selftests/, not only in comments
