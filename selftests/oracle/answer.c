@@ -113,6 +113,7 @@ static struct saina_hdr *result_header(struct oracle_msg *m, const struct oracle
 	h->exponent = s->meta.exponent;
 	h->contributors = s->meta.count;
 	h->mask = s->meta.seen;
+	h->slot_round = s->weight;
 	h->k = s->meta.k;
 	h->policy = s->meta.policy & 0xffff;
 	h->next_k = m->j->rt.k_next;
@@ -199,12 +200,13 @@ void oracle_answer_stale(struct oracle_msg *m)
 	send_to(m, 1ull << m->w, m->j->conf.relay);
 }
 
-void oracle_answer_ask(struct oracle_msg *m, const struct saina_ask *ask)
+void oracle_answer_ask(struct oracle_msg *m, const struct saina_ask *ask, bool away)
 {
 	struct saina_hdr *h = answer_header(m, SAINA_MSG_ASK_REPLY);
 
 	if (m->round == m->j->rt.next_round)
 		h->mask = m->j->rt.behind;
+	h->flags = away ? SAINA_F_AWAY : 0;
 	memcpy(h + 1, ask, sizeof(*ask));
 	add_headers(m, sizeof(*h) + sizeof(*ask), false);
 	oracle_count(m, SAINA_C_ASKED);

@@ -28,5 +28,7 @@ bool answered(int verdict, uint8_t flags, uint64_t mask, int32_t sum);
 
 /* lead_test.c */
 void oracle_test_lead(void);
+/* uplink_test.c */
+void oracle_test_uplink(void);
 
 #endif /* _ORACLE_HARNESS_H */

@@ -86,6 +86,12 @@ void oracle_note_starts(struct oracle_job *j, unsigned int w);
 struct oracle_workers oracle_too_far_behind(const struct oracle_job *j);
 void oracle_round_open(struct oracle *o, struct oracle_job *j);
 
+/* Section 12: does worker @w bring results of the parent? */
+static inline bool oracle_is_uplink(const struct oracle_job *j, unsigned int w)
+{
+	return j->conf.uplink == 1ull << w;
+}
+
 /* Section 3.3: the two numbers of a word of an int16 job. */
 static inline int oracle_first(uint32_t word)
 {
@@ -121,6 +127,8 @@ void oracle_count(struct oracle_msg *m, int counter);
 void oracle_drop(struct oracle_msg *m, int reason);
 void oracle_event(struct oracle *o, struct oracle_job *j, unsigned int type,
 		  unsigned int worker, uint32_t round, uint64_t a, uint64_t b);
+/* Section 12: the message's slot has become AWAY. */
+void oracle_note_away(struct oracle_msg *m);
 /* 8.2: counts the arrival of a worker, once for each round or step. */
 void oracle_note_arrival(struct oracle_msg *m);
 
@@ -128,7 +136,8 @@ void oracle_note_arrival(struct oracle_msg *m);
 void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s);
 void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsigned int how);
 void oracle_answer_stale(struct oracle_msg *m);
-void oracle_answer_ask(struct oracle_msg *m, const struct saina_ask *ask);
+/* @away: one of the segments waits for the parent */
+void oracle_answer_ask(struct oracle_msg *m, const struct saina_ask *ask, bool away);
 void oracle_answer_completion(struct oracle_msg *m, const struct saina_doorbell *doorbell, bool all);
 void oracle_answer_probe(struct oracle_msg *m);
 

@@ -35,6 +35,7 @@ struct oracle_workers {
  * @sum: int16: words; floats: float32 if OPEN, as on the wire if DONE
  * @in: the workers in @sum, in the order in which they came; NULL: steps, not rounds
  * @integers: of them, those whose gradients had exponent INT
+ * @weight: workers that its nodes stand for, less the nodes
  * @scale_of: who brought the scale; -1: that has been counted
  */
 struct oracle_slot {
@@ -42,6 +43,7 @@ struct oracle_slot {
 	int32_t *sum;
 	struct oracle_workers *in;
 	uint64_t integers;
+	uint32_t weight;
 	int scale_of;
 };
 
@@ -152,6 +154,11 @@ struct oracle {
 	unsigned int join_srcs;
 	struct saina_event *event;	/* since oracle_events_clear() */
 	unsigned int events, events_room;
+	struct oracle_away {
+		unsigned int job;
+		uint32_t round, segment;
+	} *away;			/* slots that became AWAY since oracle_events_clear() */
+	unsigned int aways, aways_room;
 	uint64_t now;			/* the time, ns: advanced by the test alone */
 	bool tc;			/* the tc hook: sends to every port, relays nothing */
 	unsigned int linear;		/* bytes of the next frame that are linear */

@@ -7,7 +7,7 @@ ORACLE_OBJS := $(call objs,selftests/oracle/packet.c selftests/oracle/state.c se
 $(B)/obj/selftests/oracle/%.o: CPPFLAGS += -Iselftests
 
 $(B)/selftests/oracle_test: $(call objs,selftests/oracle/oracle_test.c \
-	selftests/oracle/harness.c selftests/oracle/lead_test.c) $(ORACLE_OBJS)
+	selftests/oracle/harness.c selftests/oracle/lead_test.c selftests/oracle/uplink_test.c) $(ORACLE_OBJS)
 	$(call link,$^)
 
 check-programs: $(B)/selftests/oracle_test

@@ -464,6 +464,7 @@ int main(void)
 	test_doorbell();
 	test_sfcd_nan();
 	test_ledger();
+	oracle_test_uplink();
 	oracle_exit(&o);
 	return tap_done();
 }

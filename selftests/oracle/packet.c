@@ -61,6 +61,38 @@ static int check_place(const struct oracle_msg *m, unsigned int ifindex)
 	return -1;
 }
 
+/* Section 2, checks 19 to 21: -1 or the reason. */
+static int check_gradient(const struct oracle_msg *m)
+{
+	const struct saina_job_conf *c = &m->j->conf;
+	unsigned int flags = SAINA_F_RETRANSMIT;
+
+	if (m->hdr->type == SAINA_MSG_INC && !oracle_in_range(m->hdr->exponent) &&
+	    !(m->hdr->exponent == SAINA_EXPONENT_INT && c->elem == SAINA_ELEM_INT32))
+		return SAINA_C_EXPONENT;
+	if (m->hdr->type != SAINA_MSG_GRAD)
+		return -1;
+	if (!oracle_exponent_fits(c, m->hdr->exponent))
+		return SAINA_C_EXPONENT;
+	if (oracle_is_uplink(m->j, m->w))
+		flags |= SAINA_F_LATE | SAINA_F_DEGRADED | SAINA_F_DROP_LATE;
+	if (m->hdr->flags & ~flags)
+		return SAINA_C_FLAGS;
+	if (m->hdr->slot_round && m->hdr->slot_round >= c->worker[m->w].max_weight)
+		return SAINA_C_WEIGHT;
+	return -1;
+}
+
+/* Check 14: a message that only an active worker may send. */
+static bool is_of_active(const struct oracle_msg *m)
+{
+	bool question = m->hdr->type == SAINA_MSG_PULL || m->hdr->type == SAINA_MSG_ASK;
+
+	if (m->hdr->type == SAINA_MSG_PROBE || oracle_is_uplink(m->j, m->w))
+		return false;
+	return !(question && m->j->conf.worker[m->w].max_weight > 1);
+}
+
 /* Section 2 from check 8 on: -1 or the reason. */
 static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 {
@@ -77,7 +109,7 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 		return SAINA_C_SESSION;
 	if (c->state != SAINA_JOB_RUNNING && !(probe && c->state == SAINA_JOB_FORMING))
 		return SAINA_C_NOT_RUNNING;
-	if (!probe && !(c->active >> m->w & 1))
+	if (is_of_active(m) && !(c->active >> m->w & 1))
 		return SAINA_C_INACTIVE;
 	if (udp_len != 8 + sizeof(struct saina_hdr) + oracle_bytes(c, m->hdr->count) +
 			       (ask ? sizeof(struct saina_ask) : 0) +
@@ -89,11 +121,9 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 		return SAINA_C_ELEM_TYPE;
 	if (!probe && m->segment >= c->segments)
 		return SAINA_C_SEGMENT;
-	if (m->hdr->type == SAINA_MSG_GRAD && !oracle_exponent_fits(c, m->hdr->exponent))
-		return SAINA_C_EXPONENT;
-	if (m->hdr->type == SAINA_MSG_INC && !oracle_in_range(m->hdr->exponent) &&
-	    !(m->hdr->exponent == SAINA_EXPONENT_INT && c->elem == SAINA_ELEM_INT32))
-		return SAINA_C_EXPONENT;
+	reason = check_gradient(m);
+	if (reason >= 0)
+		return reason;
 	if (m->j->rt.generation != c->generation)
 		return SAINA_C_INTERNAL;
 	return -1;
@@ -135,7 +165,8 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 	kind = &message_kind[hdr.type];
 	if (!kind->handle)
 		return drop_global(o, out, kind->is_answer ? SAINA_C_FORGED : SAINA_C_TYPE);
-	flags = hdr.type == SAINA_MSG_PROBE || hdr.type == SAINA_MSG_ASK ? 0 : SAINA_F_RETRANSMIT;
+	flags = hdr.type == SAINA_MSG_GRAD ? 0xff :	/* check 20 */
+		hdr.type == SAINA_MSG_PROBE || hdr.type == SAINA_MSG_ASK ? 0 : SAINA_F_RETRANSMIT;
 	if (hdr.k || hdr.reserved || hdr.flags & ~flags)
 		return drop_global(o, out, SAINA_C_FLAGS);
 	if (hdr.job >= SAINA_JOBS_MAX || !o->job[hdr.job].present)
@@ -181,7 +212,7 @@ static bool is_spoofed(struct oracle *o, const uint8_t *frame, unsigned int len,
 	m.j = &o->job[hdr.job];
 	m.w = hdr.worker;
 	m.hdr = &hdr;
-	if (!(m.j->conf.active >> m.w & 1) ||
+	if (!(m.j->conf.active >> m.w & 1 || oracle_is_uplink(m.j, m.w)) ||
 	    !(m.j->conf.worker[m.w].flags & SAINA_BIND_BOUND))
 		return false;
 	reason = check_place(&m, ifindex);

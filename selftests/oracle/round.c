@@ -49,7 +49,7 @@ void oracle_note_starts(struct oracle_job *j, unsigned int w)
 /* Rounds that a worker may be behind the one that opens; UINT32_MAX: any number. */
 static uint32_t lead_of(const struct oracle_job *j, const struct saina_policy *p)
 {
-	bool all = p->mode == SAINA_POLICY_BSP || p->mode == SAINA_POLICY_SSP;
+	bool all = p->mode == SAINA_POLICY_BSP ? !j->conf.uplink : p->mode == SAINA_POLICY_SSP;
 
 	if (all || p->lead == SAINA_LEAD_NONE || oracle_is_fence(j, j->rt.next_round))
 		return UINT32_MAX;

@@ -29,6 +29,11 @@ static bool take_input(struct oracle_msg *m, struct oracle_msg *one, struct sain
 		return false;
 	}
 	hdr->exponent = head.exponent;
+	hdr->slot_round = 0;
+	if (oracle_is_uplink(m->j, m->w)) {
+		hdr->slot_round = head.weight;
+		hdr->flags = head.flags;
+	}
 	one->payload = input + sizeof(head);
 	return true;
 }

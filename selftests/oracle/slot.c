@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Sections 3, 4 and 8 of Documentation/datapath.rst: GRAD, completion, PULL. */
+/* Sections 3, 4, 8 and 12 of Documentation/datapath.rst: GRAD, completion, PULL, results of a parent. */
 #include <string.h>
 #include "internal.h"
 
@@ -26,6 +26,14 @@ static struct oracle_slot *find_open(const struct oracle_msg *m)
 	struct oracle_slot *h = hot_slot(m);
 
 	return is_of(h, SAINA_SLOT_OPEN, m->round, m->segment) ? h : NULL;
+}
+
+/* Section 12: the slot whose sum of the message's round and segment is at the parent. */
+static struct oracle_slot *find_away(const struct oracle_msg *m)
+{
+	struct oracle_slot *h = hot_slot(m);
+
+	return is_of(h, SAINA_SLOT_AWAY, m->round, m->segment) ? h : NULL;
 }
 
 /* The result of the message's round and segment. */
@@ -184,12 +192,13 @@ static unsigned int flags_of(const struct oracle_job *j, const struct oracle_slo
 	return (h->in->n < j->round.k ? SAINA_F_DEGRADED : 0) | (dropped ? SAINA_F_DROP_LATE : 0);
 }
 
-static void slot_finish(struct oracle_msg *m, struct oracle_slot *h)
+/* DONE; @flags: what the parent's result says besides. */
+static void slot_finish(struct oracle_msg *m, struct oracle_slot *h, unsigned int flags)
 {
 	struct oracle_job *j = m->j;
 	struct oracle_slot *e = ring_entry(m);
 
-	h->meta.flags = flags_of(j, h);
+	h->meta.flags = flags_of(j, h) | flags;
 	if (h->integers && h->integers != h->meta.seen)
 		h->meta.flags |= SAINA_F_TYPES;
 	h->meta.state = SAINA_SLOT_DONE;
@@ -199,6 +208,7 @@ static void slot_finish(struct oracle_msg *m, struct oracle_slot *h)
 		memcpy(h->sum, &h->integers, sizeof(h->integers));
 	to_wire(&j->conf, h->sum);
 	e->meta = h->meta;
+	e->weight = h->weight;
 	*e->in = *h->in;
 	memcpy(e->sum, h->sum, 4 * j->conf.payload);
 
@@ -218,12 +228,23 @@ static void slot_finish(struct oracle_msg *m, struct oracle_slot *h)
 	oracle_answer_all(m, h);
 }
 
+/* The slot is complete: it is the result, or it waits for the parent's. */
+static void slot_complete(struct oracle_msg *m, struct oracle_slot *h)
+{
+	if (!m->j->conf.uplink)
+		return slot_finish(m, h, 0);
+	h->meta.state = SAINA_SLOT_AWAY;
+	oracle_note_away(m);
+	m->out->verdict = ORACLE_DROP;
+}
+
 /* Puts the sender on the slot's list; finishes the slot if that is now complete. */
 static void count_gradient(struct oracle_msg *m, struct oracle_slot *h, int counter)
 {
 	h->in->w[h->in->n++] = m->w;
 	h->meta.count = h->in->n;
 	h->meta.seen = oracle_mask(h->in);
+	h->weight += m->hdr->slot_round;
 	m->j->last[m->segment][m->w] = m->round + 1;
 	oracle_count(m, counter);
 	if (!m->segment) {
@@ -231,7 +252,7 @@ static void count_gradient(struct oracle_msg *m, struct oracle_slot *h, int coun
 		oracle_reached(m->j, m->w, m->round);
 	}
 	if (is_complete(m, h))
-		slot_finish(m, h);
+		slot_complete(m, h);
 	else
 		m->out->verdict = ORACLE_DROP;
 }
@@ -243,7 +264,9 @@ static void store_sums(struct oracle_msg *m, struct oracle_slot *h)
 	h->scale_of = m->w;
 	h->integers = m->hdr->exponent == SAINA_EXPONENT_INT ? 1ull << m->w : 0;
 	if (h->meta.exponent == SAINA_EXPONENT_NAN) {
-		oracle_count(m, SAINA_C_NONFINITE);
+		/* of a parent's result it is counted there */
+		if (!oracle_is_uplink(m->j, m->w))
+			oracle_count(m, SAINA_C_NONFINITE);
 		return;
 	}
 	for (uint32_t i = 0; i < m->j->conf.payload; i++)
@@ -293,6 +316,27 @@ static void add_sums(struct oracle_msg *m, struct oracle_slot *h)
 	}
 }
 
+/* Section 12: those in the slot are not in the parent's sum: it never took them. */
+static void forget_contributors(struct oracle_msg *m, struct oracle_slot *h)
+{
+	for (unsigned int i = 0; i < h->in->n; i++)
+		m->j->last[m->segment][h->in->w[i]] = 0;
+	h->in->n = 0;
+	h->meta.count = 0;
+	h->meta.seen = 0;
+}
+
+/* Section 12: the uplink worker brings the parent's result. */
+static void take_result(struct oracle_msg *m, struct oracle_slot *h)
+{
+	if (m->hdr->flags & SAINA_F_LATE || h->meta.state != SAINA_SLOT_AWAY)
+		forget_contributors(m, h);
+	store_sums(m, h);
+	h->integers = 0;
+	h->weight = m->hdr->slot_round;
+	slot_finish(m, h, m->hdr->flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE));
+}
+
 static void slot_open(struct oracle_msg *m)
 {
 	struct oracle_slot *h = hot_slot(m);
@@ -306,8 +350,11 @@ static void slot_open(struct oracle_msg *m)
 		.deadline = r->timeout_ns ? m->o->now + r->timeout_ns : 0,
 	};
 	h->in->n = 0;
-	store_sums(m, h);
+	h->weight = 0;
 	j->rt.open_slots++;
+	if (oracle_is_uplink(j, m->w))
+		return take_result(m, h);
+	store_sums(m, h);
 	count_gradient(m, h, SAINA_C_STORED);
 }
 
@@ -333,7 +380,7 @@ static void join(struct oracle_msg *m, struct oracle_slot *h)
 		add_sums(m, h);
 		count_gradient(m, h, SAINA_C_ADDED);
 	} else if (is_complete(m, h)) {
-		slot_finish(m, h);
+		slot_complete(m, h);
 	} else {
 		oracle_drop(m, duplicate ? SAINA_C_DUPLICATE : SAINA_C_SPARE);
 	}
@@ -351,11 +398,17 @@ static bool is_stale(const struct oracle_msg *m)
 	return m->round < oldest && m->round < rt->next_round;
 }
 
-/* Is any slot of the job open? */
+/* Is the slot in use for a sum that has no result yet? */
+static bool is_in_use(const struct oracle_slot *h)
+{
+	return h->meta.state == SAINA_SLOT_OPEN || h->meta.state == SAINA_SLOT_AWAY;
+}
+
+/* Is any slot of the job in use? */
 static bool is_busy(const struct oracle_job *j)
 {
 	for (uint32_t i = 0; i < j->conf.pool; i++)
-		if (j->hot[i].meta.state == SAINA_SLOT_OPEN)
+		if (is_in_use(&j->hot[i]))
 			return true;
 	return false;
 }
@@ -365,7 +418,7 @@ static bool is_its_turn(const struct oracle_msg *m)
 {
 	const struct oracle_slot *h = hot_slot(m);
 
-	if (h->meta.state == SAINA_SLOT_OPEN)
+	if (is_in_use(h))
 		return false;
 	return m->segment < m->j->conf.pool ||
 	       is_of(h, SAINA_SLOT_DONE, m->round, m->segment - m->j->conf.pool);
@@ -394,10 +447,14 @@ static bool begin_round(struct oracle_msg *m)
 
 void oracle_grad(struct oracle_msg *m)
 {
-	struct oracle_slot *h = find_open(m), *e = find_result(m);
+	struct oracle_slot *h = find_open(m), *away = find_away(m), *e = find_result(m);
 	const struct saina_job_rt *rt = &m->j->rt;
 	bool next = m->round == rt->next_round;
 
+	if (oracle_is_uplink(m->j, m->w) && (h || away))
+		return take_result(m, h ? h : away);
+	if (away)
+		return oracle_drop(m, oracle_is_one_of(away->in, m->w) ? SAINA_C_DUPLICATE : SAINA_C_AWAY);
 	if (h)
 		return join(m, h);
 	if (e)
@@ -422,6 +479,7 @@ void oracle_ask(struct oracle_msg *m)
 {
 	struct oracle_msg one = *m;
 	struct saina_ask state = {};
+	bool away = false;
 
 	memcpy(&state.time, m->payload, sizeof(state.time));
 	for (unsigned int i = 0; i < SAINA_ASK_SEGMENTS && m->segment + i < m->j->conf.segments; i++) {
@@ -429,6 +487,7 @@ void oracle_ask(struct oracle_msg *m)
 
 		one.segment = m->segment + i;
 		h = find_open(&one);
+		away |= find_away(&one) != NULL;
 		if (m->j->last[one.segment][m->w] == m->round + 1 || (h && part_is_in(m->j, h, m->w)))
 			state.counted |= 1ull << i;
 		if (find_result(&one))
@@ -440,7 +499,7 @@ void oracle_ask(struct oracle_msg *m)
 		oracle_reached(m->j, m->w, m->round);
 	if (!state.done && is_stale(m))
 		return oracle_answer_stale(m);
-	oracle_answer_ask(m, &state);
+	oracle_answer_ask(m, &state, away);
 }
 
 void oracle_pull(struct oracle_msg *m)
@@ -448,7 +507,7 @@ void oracle_pull(struct oracle_msg *m)
 	struct oracle_slot *h = find_open(m), *e = find_result(m);
 
 	if (h && is_complete(m, h)) {
-		slot_finish(m, h);
+		slot_complete(m, h);
 	} else if (e && !h) {
 		oracle_count(m, SAINA_C_PULLED);
 		oracle_answer_one(m, e, SAINA_F_PULLED |

@@ -31,6 +31,8 @@ void oracle_exit(struct oracle *o)
 		job_free(&o->job[i]);
 	free(o->event);
 	o->event = NULL;
+	free(o->away);
+	o->away = NULL;
 }
 
 static void *zalloc(size_t n, size_t size)
@@ -93,6 +95,7 @@ void oracle_input_set(struct oracle *o, unsigned int job, unsigned int w, uint8_
 void oracle_events_clear(struct oracle *o)
 {
 	o->events = 0;
+	o->aways = 0;
 }
 
 void oracle_event(struct oracle *o, struct oracle_job *j, unsigned int type,
@@ -126,6 +129,19 @@ void oracle_event(struct oracle *o, struct oracle_job *j, unsigned int type,
 	e->generation = j->conf.generation;
 	e->a = a;
 	e->b = b;
+}
+
+void oracle_note_away(struct oracle_msg *m)
+{
+	struct oracle *o = m->o;
+
+	if (o->aways == o->aways_room) {
+		o->aways_room = o->aways_room ? 2 * o->aways_room : 64;
+		o->away = realloc(o->away, o->aways_room * sizeof(*o->away));
+		if (!o->away)
+			abort();
+	}
+	o->away[o->aways++] = (struct oracle_away){ m->j->conf.job, m->round, m->segment };
 }
 
 void oracle_count(struct oracle_msg *m, int counter)
