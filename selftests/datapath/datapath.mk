@@ -3,7 +3,7 @@ DATAPATH_TESTS := defects_test away_test sfcd_parity_test race_test race_window_
 DATAPATH_TEST_OBJS := $(call objs,$(addprefix selftests/datapath/,harness.c harness_jobs.c harness_packets.c \
 	harness_events.c harness_state.c harness_shm.c)) $(ORACLE_OBJS)
 TRACE_OBJS := $(call objs,$(addprefix selftests/datapath/,sim.c sim_jobs.c sim_policy.c \
-	sim_workers.c sim_channel.c sim_answers.c malformed_foreign.c malformed_hostile.c))
+	sim_workers.c sim_uplink.c sim_channel.c sim_answers.c malformed_foreign.c malformed_hostile.c))
 
 $(B)/obj/selftests/datapath/%.o $(B)/obj/selftests/module/backend.o: CPPFLAGS += -Iselftests
 

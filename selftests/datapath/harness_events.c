@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <bpf/libbpf.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "harness_events.h"
 
 #define EVENTS_DUE	256	/* drained when so many are waiting */
+#define AWAYS_DUE	64	/* a job's ring has room for 256, and a frame may have as many as the pool */
 
 static uint32_t relay_sum(const uint8_t *p, uint32_t len, uint32_t sum)
 {
@@ -28,7 +31,7 @@ void harness_relay_expect(struct harness *r)
 
 bool harness_drain_due(const struct harness *r)
 {
-	return r->relays == HARNESS_RELAYS || r->o.events >= EVENTS_DUE;
+	return r->relays == HARNESS_RELAYS || r->o.events >= EVENTS_DUE || r->o.aways >= AWAYS_DUE;
 }
 
 static void got_event(void *arg, const struct saina_event *ev)
@@ -81,6 +84,52 @@ static bool same_events(struct harness *r)
 	return same;
 }
 
+/* Records of a job's ring against those of the oracle, in order. */
+struct away_check {
+	struct harness *r;
+	unsigned int job, at;		/* @at: in the oracle's list of all jobs */
+};
+
+static const struct oracle_away *next_away(struct away_check *c)
+{
+	while (c->at < c->r->o.aways && c->r->o.away[c->at].job != c->job)
+		c->at++;
+	return c->at < c->r->o.aways ? &c->r->o.away[c->at++] : NULL;
+}
+
+static int got_away(void *arg, void *data, size_t len)
+{
+	struct away_check *c = arg;
+	const struct oracle_away *want = next_away(c);
+	const struct saina_away *got = data;
+
+	if (len < sizeof(*got) || !want || want->round != got->round || want->segment != got->segment)
+		harness_differs(c->r, "AWAY in job %u: want round %u segment %u%s, got round %u segment %u\n", c->job,
+				want ? want->round : 0, want ? want->segment : 0, want ? "" : " (nothing)", got->round,
+				got->segment);
+	return 0;
+}
+
+static void check_aways(struct harness *r, unsigned int job)
+{
+	struct away_check c = { .r = r, .job = job };
+	struct ring_buffer *rb;
+	int fd[2];
+
+	if (saina_dp_uplink_grant(r->dp, job, fd)) {
+		harness_differs(r, "%s\n", saina_dp_error(r->dp));
+		return;
+	}
+	rb = ring_buffer__new(fd[1], got_away, &c, NULL);
+	if (!rb || ring_buffer__consume(rb) < 0)
+		harness_differs(r, "ring of AWAY slots of job %u cannot be read\n", job);
+	else if (next_away(&c))
+		harness_differs(r, "AWAY in job %u: records are missing\n", job);
+	ring_buffer__free(rb);
+	close(fd[0]);
+	close(fd[1]);
+}
+
 bool harness_drain(struct harness *r)
 {
 	struct saina_dp_cb cb = { .event = got_event, .relay = got_relay, .arg = r };
@@ -90,6 +139,9 @@ bool harness_drain(struct harness *r)
 	saina_dp_event_dispatch(r->dp, &cb);
 	if (r->relays != r->relays_got)
 		harness_differs(r, "relays: want %u, got %u\n", r->relays, r->relays_got);
+	for (unsigned int job = 0; job < SAINA_JOBS_MAX; job++)
+		if (r->o.job[job].present && r->o.job[job].conf.uplink)
+			check_aways(r, job);
 	same = same_events(r) && !r->diff[0];
 	r->events = 0;
 	r->relays = r->relays_got = 0;

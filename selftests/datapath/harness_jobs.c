@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
+#include "harness_events.h"
 #include "harness_jobs.h"
 #include "harness_shm.h"
 
@@ -55,6 +56,9 @@ int harness_job(struct harness *r, struct saina_job_conf *conf, uint32_t first_r
 		err = r->backend->job(r, conf, first_round, !j->present);
 	if (err)
 		return err;
+	/* a job that gets or loses its uplink has another ring */
+	if (j->present && j->conf.uplink != conf->uplink && !harness_drain(r))
+		return -EINVAL;
 	begins = !j->present || j->conf.generation != conf->generation;
 	if (begins)
 		harness_shm_unmap(r, conf->job);

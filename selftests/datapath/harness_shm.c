@@ -108,10 +108,11 @@ bool harness_check_output(struct harness *r, unsigned int job, uint32_t round, u
 				       job, segment, want->meta.round, got->state, got->round, got->segment);
 	if (got->mask != want->meta.seen || got->contributors != want->meta.count ||
 	    got->k != want->meta.k || got->exponent != want->meta.exponent ||
-	    got->policy != want->meta.policy || got->flags != want->meta.flags)
-		return harness_differs(r, "job %u, segment %u, round %u: workers see mask %llx contributors %u k %u exponent %d policy %u flags %x\n",
+	    got->policy != want->meta.policy || got->flags != want->meta.flags ||
+	    (SAINA_ELEM_IS_INT(c->elem) && got->weight != want->weight))
+		return harness_differs(r, "job %u, segment %u, round %u: workers see mask %llx contributors %u k %u exponent %d policy %u flags %x weight %u\n",
 				       job, segment, got->round, got->mask, got->contributors, got->k,
-				       got->exponent, got->policy, got->flags);
+				       got->exponent, got->policy, got->flags, got->weight);
 	if (memcmp(got + 1, want->sum, 4 * c->payload))
 		return harness_differs(r, "job %u, segment %u, round %u: workers see other sums\n", job, segment,
 				       got->round);

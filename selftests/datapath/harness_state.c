@@ -79,25 +79,33 @@ static bool same_rt(struct harness *r, unsigned int job)
 	return same;
 }
 
-static bool same_meta(struct harness *r, const char *what, unsigned int i,
-		      const struct saina_slot_meta *want, const struct saina_slot_meta *got)
+/* saina.ko's sums of floats have another use for the bytes of the weight. */
+static bool same_weight(const struct saina_job_conf *c, const struct oracle_slot *slot, const struct saina_slot_meta *got)
 {
+	return !SAINA_ELEM_IS_INT(c->elem) || slot->weight == got->weight;
+}
+
+static bool same_meta(struct harness *r, const struct saina_job_conf *c, const char *what, unsigned int i,
+		      const struct oracle_slot *slot, const struct saina_slot_meta *got)
+{
+	const struct saina_slot_meta *want = &slot->meta;
+
 	if (want->state == got->state && want->round == got->round &&
 	    want->segment == got->segment && want->k == got->k && want->count == got->count &&
 	    want->exponent == got->exponent && want->policy == got->policy &&
 	    want->seen == got->seen && want->members == got->members &&
 	    want->k_min == got->k_min && want->parts == got->parts &&
-	    !want->deadline == !got->deadline &&
+	    !want->deadline == !got->deadline && same_weight(c, slot, got) &&
 	    (want->state != SAINA_SLOT_DONE || want->flags == got->flags))
 		return true;
 	return harness_differs(r, "%s %u: want round %u segment %u state %u k %u count %u exponent %d "
-			       "policy %u seen %llx members %llx flags %x\n"
+			       "policy %u seen %llx members %llx flags %x weight %u\n"
 			       "   got round %u segment %u state %u k %u count %u exponent %d "
-			       "policy %u seen %llx members %llx flags %x\n", what, i,
+			       "policy %u seen %llx members %llx flags %x weight %u\n", what, i,
 			       want->round, want->segment, want->state, want->k, want->count,
-			       want->exponent, want->policy, want->seen, want->members, want->flags,
+			       want->exponent, want->policy, want->seen, want->members, want->flags, slot->weight,
 			       got->round, got->segment, got->state, got->k, got->count,
-			       got->exponent, got->policy, got->seen, got->members, got->flags);
+			       got->exponent, got->policy, got->seen, got->members, got->flags, got->weight);
 }
 
 /* The oracle models the number of arrivals, not their times. */
@@ -129,6 +137,38 @@ static bool same_arrivals(struct harness *r, unsigned int job)
 	return same;
 }
 
+/* OPEN or AWAY */
+static bool is_in_use(const struct saina_slot_meta *m)
+{
+	return m->state == SAINA_SLOT_OPEN || m->state == SAINA_SLOT_AWAY;
+}
+
+/* Compares the sums that are on their way to the parent. */
+static bool same_away(struct harness *r, unsigned int job)
+{
+	const struct oracle_job *j = &r->o.job[job];
+	static struct saina_slot_2048 got;
+	char name[32];
+	int fd = -1;
+	bool same = true;
+
+	snprintf(name, sizeof(name), "saina_hot_%u", j->conf.payload);
+	for (unsigned int i = 0; i < j->conf.pool && same; i++) {
+		const struct oracle_slot *h = &j->hot[i];
+
+		if (h->meta.state != SAINA_SLOT_AWAY || h->meta.exponent == SAINA_EXPONENT_NAN)
+			continue;
+		if (fd < 0)
+			fd = harness_inner(r, name, job);
+		if (fd < 0 || bpf_map_lookup_elem(fd, &i, &got) || memcmp(got.sum, h->sum, 4 * j->conf.payload))
+			same = harness_differs(r, "job %u: other sums of segment %u, round %u, which is AWAY\n", job,
+					       h->meta.segment, h->meta.round);
+	}
+	if (fd >= 0)
+		close(fd);
+	return same;
+}
+
 static bool same_slots(struct harness *r, unsigned int job)
 {
 	const struct oracle_job *j = &r->o.job[job];
@@ -141,9 +181,9 @@ static bool same_slots(struct harness *r, unsigned int job)
 
 		if (saina_dp_slot(r->dp, job, i, &m))
 			return harness_differs(r, "slots of job %u: %s\n", job, saina_dp_error(r->dp));
-		if (want->state != SAINA_SLOT_OPEN && m.state != SAINA_SLOT_OPEN)
+		if (!is_in_use(want) && !is_in_use(&m))
 			continue;
-		same &= same_meta(r, "open slot", i, want, &m);
+		same &= same_meta(r, &j->conf, "open slot", i, &j->hot[i], &m);
 	}
 	err = saina_dp_slot(r->dp, job, j->conf.pool, &m);
 	if (err != -ENOENT)
@@ -206,7 +246,7 @@ static bool same_ring(struct harness *r, unsigned int job)
 			if (err)
 				return harness_differs(r, "job %u: no result of segment %u round %u: %s\n",
 						       job, s, e->meta.round, strerror(-err));
-			if (!same_meta(r, "ring entry", i, &e->meta, &got))
+			if (!same_meta(r, c, "ring entry", i, e, &got))
 				return false;
 			if (memcmp(sums, e->sum, oracle_bytes(c, c->payload)))
 				return harness_differs(r, "job %u segment %u round %u: other sums\n", job, s,
@@ -330,7 +370,7 @@ bool harness_check_job(struct harness *r, unsigned int job, bool deep)
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
 		if (j->conf.worker[w].flags & SAINA_BIND_BOUND)
 			same &= same_counters(r, job, w, &j->wcount[w]);
-	same &= same_slots(r, job);
+	same &= same_slots(r, job) && same_away(r, job);
 	if (same && deep)
 		same = same_arrivals(r, job);
 	if (same && deep)

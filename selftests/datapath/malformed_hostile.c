@@ -17,7 +17,7 @@ struct bad {
 	struct malformed *s;
 	uint8_t *f;
 	struct saina_hdr *h;	/* in the frame */
-	bool bad_exponent;
+	bool bad_exponent, bad_weight;
 };
 
 /* Sets all lengths for @elems elements. */
@@ -79,7 +79,6 @@ static void bad_flags(struct bad *b)
 {
 	switch (rng_below(b->r, 3)) {
 	case 0:
-		b->h->type = SAINA_MSG_PULL;
 		b->h->flags ^= 1 << rng_below(b->r, 8);
 		break;
 	case 1:
@@ -104,7 +103,7 @@ static void bad_worker(struct bad *b)
 
 static void bad_name(struct bad *b)	/* another worker's, with its session */
 {
-	b->h->worker = rng_below(b->r, b->j->workers);
+	b->h->worker = rng_below(b->r, b->j->workers + (b->j->uplink >= 0));
 	b->h->session = b->j->conf.worker[b->h->worker].session;
 }
 
@@ -199,6 +198,11 @@ static void bad_window(struct bad *b)	/* any segment, or the next round, whateve
 static void bad_exponent(struct bad *b)	/* see make_true() */
 {
 	b->bad_exponent = true;
+}
+
+static void bad_weight(struct bad *b)	/* see make_true() */
+{
+	b->bad_weight = true;
 }
 
 static void bad_fragment(struct bad *b)
@@ -322,7 +326,7 @@ static const struct {
 	{ "count", bad_count }, { "payload size", bad_elems }, { "element type", bad_elem_type },
 	{ "segment", bad_segment }, { "future", bad_future }, { "replay", bad_replay },
 	{ "replay", bad_replay }, { "window", bad_window }, { "window", bad_window },
-	{ "exponent", bad_exponent }, { "fragment", bad_fragment }, { "from us", bad_from_us },
+	{ "exponent", bad_exponent }, { "weight", bad_weight }, { "fragment", bad_fragment }, { "from us", bad_from_us },
 	{ "to the group", bad_to_group }, { "control", bad_control }, { "bits", bad_bits },
 	{ "tag", bad_tag }, { "options", bad_options }, { "hidden", bad_hidden },
 	{ "control from elsewhere", bad_control_place }, { "GSO batch", bad_gso },
@@ -338,11 +342,6 @@ static void make_true(struct bad *b)
 	struct sim_job *j = sim_job_find(b->w, h.job);
 	struct ledger_gradient said;
 
-	/* not until the oracle has checks 20 and 21 */
-	if (h.type == SAINA_MSG_GRAD) {
-		b->h->flags &= SAINA_F_RETRANSMIT;
-		b->h->slot_round = 0;
-	}
 	if (!j || h.worker >= SAINA_WORKERS_MAX || h.count != j->conf.payload ||
 	    h.type != SAINA_MSG_GRAD)
 		return;
@@ -350,6 +349,9 @@ static void make_true(struct bad *b)
 	memcpy(b->f + FRAME_PAYLOAD, said.v, 4 * h.count);
 	if (!b->bad_exponent || !sim_spoil_exponent(j, &b->h->exponent))
 		b->h->exponent = said.exponent;
+	b->h->slot_round = said.weight;
+	if (b->bad_weight)
+		b->h->slot_round = sim_max_weight(j, h.worker) + 1 + rng_below(b->r, 3);
 }
 
 void malformed_hostile(struct sim *w, struct malformed *s)
@@ -366,7 +368,7 @@ void malformed_hostile(struct sim *w, struct malformed *s)
 	m.type = rng_chance(&w->rng, 700) ? SAINA_MSG_GRAD : others[rng_below(&w->rng, 6)];
 	m.posted = rng_chance(&w->rng, 500) ? ~0ull : rng_u64(&w->rng);
 	m.job = b.j->conf.job;
-	m.worker = rng_below(&w->rng, b.j->workers);
+	m.worker = rng_below(&w->rng, b.j->workers + (b.j->uplink >= 0));
 	m.session = b.j->conf.worker[m.worker].session;
 	m.segment = rng_below(&w->rng, b.j->conf.segments);
 	m.round = w->harness->o.job[m.job].rt.next_round - 1;

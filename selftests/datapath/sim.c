@@ -72,6 +72,15 @@ static int mixed_exponent(int base, uint64_t h)
 	return sign < 0 ? SAINA_EXPONENT_MIN : SAINA_EXPONENT_MAX;
 }
 
+uint32_t sim_max_weight(const struct sim_job *j, unsigned int worker)
+{
+	uint64_t h = rng_mix(j->value_seed + 77 * worker);
+
+	if ((int)worker == j->uplink)
+		return 2 + h % 1000;
+	return j->nodes && h % 3 ? 1 + (h >> 8) % 70 : h >> 8 & 1;
+}
+
 struct ledger_gradient sim_gradient(void *job, unsigned int worker, uint32_t round, uint32_t segment,
 				    int lie)
 {
@@ -100,6 +109,9 @@ struct ledger_gradient sim_gradient(void *job, unsigned int worker, uint32_t rou
 	/* in some slots a few workers send NaN, in a few rounds all do */
 	if ((dice >= 960 && (h >> 48) % 4 == 0) || rng_mix(j->value_seed ^ round) % 100 == 0)
 		said.exponent = SAINA_EXPONENT_NAN;
+	/* by reference a worker has none: see sim_job_create() */
+	if (sim_max_weight(j, worker) > 1)
+		said.weight = rng_mix(x + 3) % sim_max_weight(j, worker);
 	said.pairs = j->conf.elem == SAINA_ELEM_INT16;
 	said.v = (said.pairs ? pairs[scale] : values[scale]) + (rng_mix(x) & (SIM_VALUES - 1));
 	return said;

@@ -27,6 +27,7 @@ struct message {
 	int8_t exponent;
 	uint64_t session;
 	uint32_t round, segment;
+	uint32_t weight;	/* GRAD: slot_round */
 	uint64_t posted;	/* DOORBELL, FETCH: segments */
 };
 
@@ -45,6 +46,9 @@ struct sim_job {
 	bool present;
 	struct saina_job_conf conf;
 	unsigned int workers;
+	int uplink;			/* the uplink worker, beside @workers; -1: none, ever */
+	unsigned int parent_rests;	/* turns that it skips */
+	bool nodes;			/* gradients stand for several workers */
 	uint32_t first_round;
 	struct sim_worker worker[SAINA_WORKERS_MAX];
 	struct ledger ledger;
@@ -65,9 +69,11 @@ struct sim {
 	unsigned int loss_up, loss_down, dup, delay;	/* probabilities, permille */
 	struct sim_job *paused;		/* at most one is not RUNNING */
 	bool int16;			/* some jobs are of it */
+	bool uplinks;			/* some jobs have one */
 	unsigned int kind;		/* that most policies are of, 0: any */
 	uint64_t results[SIM_KINDS];	/* of rounds with policies of the kind */
 	uint64_t stuck;			/* jobs restarted */
+	uint64_t from_parent, not_counted;	/* results; of them, without a worker of the job */
 	char error[512];
 };
 
@@ -83,6 +89,8 @@ struct sim_job *sim_job_find(struct sim *w, unsigned int number);
  */
 struct ledger_gradient sim_gradient(void *job, unsigned int worker, uint32_t round, uint32_t segment,
 				    int lie);
+/* max_weight of a binding of @worker; what its gradients say is less. */
+uint32_t sim_max_weight(const struct sim_job *j, unsigned int worker);
 /* Elements for messages whose elements are ignored. */
 const int32_t *sim_unread_values(void);
 /* Sets an exponent that no GRAD of the job may have; false: there is none. */

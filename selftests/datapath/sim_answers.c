@@ -40,6 +40,7 @@ static bool deliver_completion(struct sim *w, struct sim_job *j, const struct sa
 		r.k = b->k;
 		r.policy = b->policy;
 		r.flags = b->flags;
+		r.slot_round = b->weight;
 		memcpy(message, &r, sizeof(r));
 		memcpy(message + sizeof(r), b + 1, 4 * j->conf.payload);
 		if (first && !deliver_answer(w, message, to))
@@ -80,6 +81,10 @@ static bool deliver_answer(struct sim *w, const uint8_t *message, uint64_t to)
 		snprintf(w->error, sizeof(w->error), "ledger of job %u: %s", h.job,
 			 j->ledger.error);
 		return false;
+	}
+	if (h.type == SAINA_MSG_RESULT && h.worker == 0xff && j->conf.uplink) {
+		w->from_parent++;
+		w->not_counted += !h.mask;
 	}
 	if (h.type == SAINA_MSG_RESULT && h.worker == 0xff)
 		w->results[kind_of(&sim_rt(j)->policy)]++;

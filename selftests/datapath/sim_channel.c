@@ -53,6 +53,7 @@ unsigned int sim_frame(struct sim *w, const struct message *m, uint8_t *frame)
 		.segment = m->segment,
 		.worker = m->worker,
 		.exponent = m->exponent,
+		.slot_round = m->weight,
 	};
 	struct saina_ask ask = { .time = (uint64_t)m->segment << 32 | m->round,
 				 .counted = ~0ull, .done = m->round };

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 #include <string.h>
+#include "harness_events.h"
 #include "harness_jobs.h"
 #include "harness_shm.h"
 #include "sim_jobs.h"
 #include "sim_policy.h"
+#include "sim_uplink.h"
 
 static const unsigned int ports_of_workers[] = { 0, 0, 0, 1, 2 };
 
@@ -46,6 +48,14 @@ static void worker_begin(struct sim *w, struct sim_job *j, unsigned int i)
 	s->round = next > j->first_round ? next - rng_below(&w->rng, 2) : next;
 }
 
+/* With an uplink results come from the parent, else from here. */
+static void set_uplink(struct sim_job *j, bool on)
+{
+	j->conf.uplink = on ? 1ull << j->uplink : 0;
+	j->ledger.uplink = on ? j->uplink : -1;
+	j->ledger.had_uplink |= on;
+}
+
 int sim_job_create(struct sim *w, unsigned int i, unsigned int number, unsigned int payload)
 {
 	static uint32_t generation;
@@ -53,6 +63,7 @@ int sim_job_create(struct sim *w, unsigned int i, unsigned int number, unsigned 
 	struct saina_job_conf *c = &j->conf;
 	struct rng *r = &w->rng;
 	unsigned int most = payload > 352 ? 24 : payload > 128 ? 96 : SIM_SEGMENTS;
+	bool shm;
 	int err;
 
 	memset(j, 0, sizeof(*j));
@@ -64,13 +75,17 @@ int sim_job_create(struct sim *w, unsigned int i, unsigned int number, unsigned 
 	j->liar = rng_chance(r, 500) ? (int)rng_below(r, j->workers) : -1;
 	j->sessions = rng_u64(r);
 	j->seen_at = w->harness->packets;
+	j->uplink = w->uplinks && j->workers < SAINA_WORKERS_MAX && rng_chance(r, 500) ? (int)j->workers : -1;
+	shm = rng_chance(r, 400);
+	/* by reference gradients have no weight, so then nobody has: the ledger knows one only */
+	j->nodes = w->uplinks && !shm && rng_chance(r, 500);
 
 	c->generation = ++generation;
 	c->job = number;
 	c->state = SAINA_JOB_RUNNING;
 	c->elem = w->int16 && rng_chance(r, 300) ? SAINA_ELEM_INT16 : SAINA_ELEM_INT32;
 	c->payload = payload;
-	c->workers = j->workers;
+	c->workers = j->workers + (j->uplink >= 0);
 	c->segments = rng_chance(r, 150) ? 1 : rng_range(r, 1, rng_chance(r, 300) ? most : 20);
 	c->pool = 1 << rng_below(r, rng_chance(r, 500) ? 4 : 8);
 	c->ring = 2 << rng_below(r, 4);
@@ -82,6 +97,12 @@ int sim_job_create(struct sim *w, unsigned int i, unsigned int number, unsigned 
 		c->active |= 1ull << n;
 		if (rng_chance(r, 30))
 			c->relay |= 1ull << n;
+		c->worker[n].max_weight = sim_max_weight(j, n);
+	}
+	if (j->uplink >= 0) {
+		harness_bind(w->harness, c, j->uplink, ports_of_workers[rng_below(r, 5)], ++j->sessions);
+		c->worker[j->uplink].max_weight = sim_max_weight(j, j->uplink);
+		set_uplink(j, true);
 	}
 	for (unsigned int n = 0; n < j->workers; n++)
 		if (c->relay >> n & 1)
@@ -92,13 +113,16 @@ int sim_job_create(struct sim *w, unsigned int i, unsigned int number, unsigned 
 		return err;
 	j->present = true;
 	ledger_init(&j->ledger, payload, c->segments, j->first_round, sim_gradient, j);
+	set_uplink(j, j->uplink >= 0);
 	/* some or all workers use shared memory */
-	if (rng_chance(r, 400)) {
+	if (shm) {
 		unsigned int share = rng_chance(r, 500) ? 1000 : 600;
 
 		for (unsigned int n = 0; n < j->workers && !err; n++)
 			if (rng_chance(r, share))
 				err = harness_shm_set(w->harness, number, n, true);
+		if (!err && j->uplink >= 0 && rng_chance(r, share))
+			err = harness_shm_set(w->harness, number, j->uplink, true);
 	}
 	for (unsigned int n = 0; n < j->workers; n++)
 		worker_begin(w, j, n);
@@ -149,6 +173,19 @@ static int death_or_birth(struct sim *w, struct sim_job *j)
 	return 0;
 }
 
+/* The relay starts again; rarely, as it waits for grace periods, the job gets or loses its uplink. */
+static int change_uplink(struct sim *w, struct sim_job *j)
+{
+	if (j->uplink < 0)
+		return 0;
+	if (!rng_chance(&w->rng, 50) || !sim_uplink_is_idle(w, j)) {
+		j->conf.worker[j->uplink].session = ++j->sessions;
+		return publish(w, j);
+	}
+	set_uplink(j, !j->conf.uplink);
+	return harness_job(w->harness, &j->conf, 0);
+}
+
 int sim_job_change(struct sim *w)
 {
 	struct sim_job *j = &w->job[rng_below(&w->rng, SIM_JOBS)];
@@ -157,7 +194,7 @@ int sim_job_change(struct sim *w)
 		return 0;
 	if (j->conf.state != SAINA_JOB_RUNNING)
 		return 0;
-	switch (rng_below(&w->rng, 12)) {
+	switch (rng_below(&w->rng, 13)) {
 	case 0 ... 3:
 		if (death_or_birth(w, j))
 			return -EINVAL;
@@ -176,6 +213,8 @@ int sim_job_change(struct sim *w)
 		j->conf.state = rng_chance(&w->rng, 500) ? SAINA_JOB_FORMING : SAINA_JOB_STOPPED;
 		w->paused = j;
 		break;
+	case 12:
+		return change_uplink(w, j);
 	}
 	return publish(w, j);
 }
@@ -207,6 +246,8 @@ int sim_restart_stuck(struct sim *w)
 		if (w->harness->packets - j->seen_at < 20000)
 			continue;
 		w->stuck++;
+		if (!harness_drain(w->harness))
+			return -EINVAL;
 		ledger_exit(&j->ledger);
 		oracle_job_remove(&w->harness->o, number);
 		err = sim_job_create(w, i, number, payload);

@@ -23,6 +23,8 @@ static unsigned int some_spread(struct rng *r, unsigned int n)
 void sim_policy_draw(struct sim *w, struct sim_job *j, const struct saina_policy *before,
 		     struct saina_policy *p)
 {
+	static const uint8_t with_uplink[] = { SAINA_POLICY_BSP, SAINA_POLICY_FASTEST, SAINA_POLICY_TIMEOUT,
+						SAINA_POLICY_EXTERNAL };
 	struct saina_policy old = *before;
 	struct rng *r = &w->rng;
 	unsigned int n = j->workers, kind = w->kind, mode;
@@ -37,6 +39,9 @@ void sim_policy_draw(struct sim *w, struct sim_job *j, const struct saina_policy
 	       kind == SIM_SFCD_DOWN ? SAINA_POLICY_SFCD : kind;
 	if (mode == SAINA_POLICY_CODED && !some_spread(r, n))
 		mode = SAINA_POLICY_SFCD;
+	/* what a job with an uplink may have */
+	if (j->uplink >= 0 && (mode == SAINA_POLICY_SFCD || mode == SAINA_POLICY_CODED))
+		mode = with_uplink[rng_below(r, 4)];
 	p->mode = mode;
 	/* as far as the job's rounds reach: saina.ko refuses more */
 	if (mode != SAINA_POLICY_BSP && rng_chance(r, 600))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <string.h>
 #include "harness_shm.h"
+#include "sim_uplink.h"
 #include "sim_workers.h"
 
 static bool test_bit(const uint64_t *map, uint32_t i)
@@ -13,28 +14,54 @@ static void set_bit(uint64_t *map, uint32_t i)
 	map[i / 64] |= 1ull << (i % 64);
 }
 
-static void emit(struct sim *w, struct sim_job *j, unsigned int worker, int type,
-		 uint32_t segment, bool again)
+/* More workers than the sender may stand for; or flags that only an uplink worker's gradient may have. */
+static void spoil_gradient(struct sim *w, const struct sim_job *j, struct message *m)
 {
-	struct sim_worker *s = &j->worker[worker];
+	uint32_t most = sim_max_weight(j, m->worker);
+
+	if (!w->uplinks)
+		return;
+	if (rng_chance(&w->rng, 8))
+		m->weight = (most ? most : 1) + (rng_chance(&w->rng, 700) ? 0 : (uint32_t)rng_u64(&w->rng) >> 8);
+	if (rng_chance(&w->rng, 8) && (int)m->worker != j->uplink)
+		m->flags |= rng_chance(&w->rng, 500) ? SAINA_F_LATE : rng_chance(&w->rng, 500) ? SAINA_F_DEGRADED :
+			    SAINA_F_DROP_LATE;
+}
+
+struct message *sim_emit(struct sim *w, struct sim_job *j, unsigned int worker, int type, uint32_t round,
+			 uint32_t segment)
+{
 	struct message *m;
 
 	if (w->in_flight == SIM_FLIGHT)
-		return;
+		return NULL;
 	m = &w->flight[w->in_flight++];
 	memset(m, 0, sizeof(*m));
 	m->job = j->conf.job;
 	m->worker = worker;
 	m->type = type;
-	m->flags = again ? SAINA_F_RETRANSMIT : 0;
 	m->session = j->conf.worker[worker].session;
-	m->round = s->round;
+	m->round = round;
 	m->segment = segment;
 	m->lie = type == SAINA_MSG_GRAD && j->liar == (int)worker && rng_chance(&w->rng, 300);
 	if (type == SAINA_MSG_GRAD)
-		m->exponent = sim_gradient(j, worker, s->round, segment, m->lie).exponent;
+		m->exponent = sim_gradient(j, worker, round, segment, m->lie).exponent;
 	else
 		m->exponent = rng_below(&w->rng, 256);	/* ignored */
+	m->weight = type == SAINA_MSG_GRAD ? sim_gradient(j, worker, round, segment, m->lie).weight :
+					     rng_below(&w->rng, 3);	/* ignored */
+	if (type == SAINA_MSG_GRAD)
+		spoil_gradient(w, j, m);
+	return m;
+}
+
+static void emit(struct sim *w, struct sim_job *j, unsigned int worker, int type,
+		 uint32_t segment, bool again)
+{
+	struct message *m = sim_emit(w, j, worker, type, j->worker[worker].round, segment);
+
+	if (m && again)
+		m->flags |= SAINA_F_RETRANSMIT;
 }
 
 /* Writes a segment into the worker's input array, now and then a bad one; false: it has none. */
@@ -54,6 +81,8 @@ static bool write_input(struct sim *w, struct sim_job *j, unsigned int worker, u
 	/* the gradient of the round in the header tag: a DOORBELL for that round makes it count */
 	said = sim_gradient(j, worker, in->round, segment, 0);
 	in->exponent = said.exponent;
+	in->flags = rng_u64(&w->rng);	/* not looked at, nor this: */
+	in->weight = rng_u64(&w->rng);
 	memcpy(in + 1, said.v, 4 * j->conf.payload);
 	if (rng_chance(&w->rng, 5))
 		in->session ^= 1ull << rng_below(&w->rng, 64);
@@ -164,6 +193,7 @@ void sim_workers_send(struct sim *w)
 
 		if (!j->present)
 			continue;
+		sim_uplink_send(w, j);
 		first = rng_below(&w->rng, j->workers);
 		for (unsigned int n = 0; n < j->workers; n++)
 			worker_send(w, j, (first + n) % j->workers);

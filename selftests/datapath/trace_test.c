@@ -36,10 +36,11 @@ static const char *const kinds[] = {
 
 /*
  * Numbers of trace_total: @MIXED, @NANS: results of several exponents, of NaN; @MIXED_PAIRS: of several
- * exponents, of int16; @COUNTED: by enum saina_job_counter; @SIZED: results of each payload size; @KIND: of each kind of policy.
+ * exponents, of int16; @FROM_PARENT: results that an uplink worker brought; @NOT_COUNTED: of them,
+ * without a worker of the job; @COUNTED: by enum saina_job_counter; @SIZED: results of each payload size; @KIND: of each kind of policy.
  */
 enum {
-	JOBS, RESULTS, CONTRIBUTIONS, STUCK, MIXED, NANS, MIXED_PAIRS,
+	JOBS, RESULTS, CONTRIBUTIONS, STUCK, MIXED, NANS, MIXED_PAIRS, FROM_PARENT, NOT_COUNTED,
 	COUNTED, SIZED = COUNTED + SAINA_JC_N, KIND = SIZED + 6, NUMBERS = KIND + SIM_KINDS
 };
 
@@ -207,7 +208,7 @@ static bool audit(void)
 			continue;
 		if (saina_dp_job_rt(r->dp, j->conf.job, &rt) || rt.count[SAINA_JC_POLICY_MIX])
 			return trace_fail("policy_mix", "a slot saw two policies");
-		for (unsigned int w = 0; w < j->workers; w++) {
+		for (unsigned int w = 0; w < j->workers + (j->uplink >= 0); w++) {
 			struct saina_counters c;
 
 			if (harness_counters(r, j->conf.job, w, &c))
@@ -218,10 +219,11 @@ static bool audit(void)
 				trace.total->counter[n] += c.c[n];
 		}
 		for (unsigned int n = 0; n < j->conf.pool; n++)
-			if (oj->hot[n].meta.state == SAINA_SLOT_OPEN)
+			if (oj->hot[n].meta.state == SAINA_SLOT_OPEN || oj->hot[n].meta.state == SAINA_SLOT_AWAY)
 				open += oj->hot[n].meta.count;
-		/* each gradient counted is in one result or in one open slot */
-		if (counted != j->ledger.contributions + open || made != j->ledger.results)
+		/* each gradient counted is in one result, in one open slot, or the parent did not take it */
+		if ((j->ledger.had_uplink ? counted < j->ledger.contributions + open :
+		     counted != j->ledger.contributions + open) || made != j->ledger.results)
 			return trace_fail("conservation", "gradients counted in are not those in results");
 		trace.total->n[RESULTS] += j->ledger.results;
 		for (unsigned int n = 0; n < 6; n++)
@@ -237,6 +239,8 @@ static bool audit(void)
 		trace.total->n[JOBS]++;
 	}
 	trace.total->n[STUCK] += t.sim.stuck;
+	trace.total->n[FROM_PARENT] += t.sim.from_parent;
+	trace.total->n[NOT_COUNTED] += t.sim.not_counted;
 	for (unsigned int i = 0; ok && i < r->o.join_srcs; i++) {
 		const struct oracle_join_src *l = &r->o.join_src[i];
 		struct saina_place p;
@@ -281,7 +285,7 @@ static bool episode(uint64_t seed, uint64_t packets)
 	memcpy(global, trace.harness.o.gcount.c, sizeof(global));
 	sim_init(w, &trace.harness, seed);
 	lossy = seed % 5 == 2;
-	w->int16 = !opt.module;		/* which has no programs for it */
+	w->int16 = w->uplinks = !opt.module;	/* which has no programs for int16, and no uplinks yet */
 	w->kind = opt.kind ? opt.kind : seed % SIM_KINDS;
 	jobs = rng_chance(&w->rng, 500) ? 1 : rng_range(&w->rng, 2, SIM_JOBS);
 	number = rng_below(&w->rng, SAINA_JOBS_MAX);
@@ -335,6 +339,11 @@ static void coverage(const struct trace_total *sum)
 		case SAINA_C_ASK_LIMIT:		/* tc_test */
 		case SAINA_C_INCED ... SAINA_C_INC_WAIT:	/* ps_test */
 			continue;
+		case SAINA_C_AWAY:
+		case SAINA_C_WEIGHT:
+			if (opt.module)
+				continue;
+			break;
 		case SAINA_C_UNSENT:
 			if (!opt.tc)
 				continue;
@@ -404,6 +413,10 @@ int main(int argc, char **argv)
 		       sum.n[NANS] > sum.n[RESULTS] / 100,
 		       "traces: some results are of several exponents, some are NaN: %llu, %llu",
 		       u(sum.n[MIXED]), u(sum.n[NANS]));
+		tap_ok(opt.module || (sum.n[FROM_PARENT] > sum.n[RESULTS] / 10 && sum.n[NOT_COUNTED] > sum.n[FROM_PARENT] / 10 &&
+				      sum.n[NOT_COUNTED] < sum.n[FROM_PARENT] / 2),
+		       "traces: parents make some results, some without the job's workers: %llu, %llu",
+		       u(sum.n[FROM_PARENT]), u(sum.n[NOT_COUNTED]));
 		tap_ok(opt.module || sum.n[MIXED_PAIRS] > sum.n[RESULTS] / 100,
 		       "traces: some results of int16 are of several exponents: %llu", u(sum.n[MIXED_PAIRS]));
 		tap_ok(sum.n[RESULTS] > opt.packets / 1000 && sum.n[COUNTED + SAINA_JC_POLICY_SWAPS] > opt.packets / 20000,

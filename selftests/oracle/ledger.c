@@ -15,6 +15,7 @@ void ledger_init(struct ledger *l, uint32_t payload, uint32_t segments,
 	l->first_round = first_round;
 	l->value = value;
 	l->arg = arg;
+	l->uplink = -1;
 	l->counted = calloc(segments, sizeof(*l->counted));
 	l->claimed = calloc(segments, sizeof(*l->claimed));
 	if (!l->counted || !l->claimed)
@@ -193,6 +194,16 @@ bool ledger_is_sum(const struct ledger_gradient *grad, unsigned int n, uint32_t 
 	return true;
 }
 
+/* Workers that some gradients stand for, less the gradients. */
+static uint32_t weight_of(const struct ledger_gradient *grad, unsigned int n)
+{
+	uint32_t weight = 0;
+
+	for (unsigned int c = 0; c < n; c++)
+		weight += grad[c].weight;
+	return weight;
+}
+
 static bool is_counted_sum(struct ledger *l, const struct saina_hdr *h, const uint8_t *payload,
 			   const struct ledger_gradient *grad, unsigned int n)
 {
@@ -200,6 +211,8 @@ static bool is_counted_sum(struct ledger *l, const struct saina_hdr *h, const ui
 	int coarsest = coarsest_of(grad, n, &equal);
 
 	if (!ledger_is_sum(grad, n, l->payload, h->exponent, payload))
+		return false;
+	if (h->slot_round != weight_of(grad, n))
 		return false;
 	l->mixed += !equal && coarsest != SAINA_EXPONENT_NAN;
 	l->nans += coarsest == SAINA_EXPONENT_NAN;
@@ -212,6 +225,10 @@ static bool is_sum(struct ledger *l, const struct saina_hdr *h, const uint8_t *p
 	struct ledger_gradient grad[SAINA_WORKERS_MAX], lie = {};
 	unsigned int n = 0, liar = 0;
 
+	if (l->uplink >= 0) {
+		grad[0] = l->value(l->arg, l->uplink, h->round, h->segment, 0);
+		return is_counted_sum(l, h, payload, grad, 1);
+	}
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
 		if (!(h->mask >> w & 1))
 			continue;
@@ -236,13 +253,13 @@ static bool first_result(struct ledger *l, struct ledger_entry *e, const struct 
 	if (h->worker != 0xff || h->session)
 		return fail(l, h, "a multicast that names worker %u, session %llu", h->worker,
 			    (unsigned long long)h->session);
-	if (e->mask)
+	if (e->made)
 		return fail(l, h, "a second result");
-	if (!h->mask)
+	if (!h->mask && l->uplink < 0)
 		return fail(l, h, "a result without contributors");
 	if (!is_sum(l, h, payload))
-		return fail(l, h, "not the sum of the workers in mask %llx, exponent %d",
-			    h->mask, h->exponent);
+		return fail(l, h, "not the sum of the workers in mask %llx, exponent %d, weight %u",
+			    h->mask, h->exponent, h->slot_round);
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
 		uint32_t *counted = &l->counted[h->segment][w];
 		uint32_t claimed = l->claimed[h->segment][w];
@@ -252,12 +269,14 @@ static bool first_result(struct ledger *l, struct ledger_entry *e, const struct 
 		if (*counted > h->round)
 			return fail(l, h, "worker %u was counted in round %u before", w,
 				    *counted - 1);
-		if (claimed > *counted && claimed != h->round + 1)
+		if (claimed > *counted && claimed != h->round + 1 && !l->had_uplink)
 			return fail(l, h, "worker %u was answered that it counts in round %u", w,
 				    claimed - 1);
 		*counted = h->round + 1;
 	}
+	e->made = true;
 	e->mask = h->mask;
+	e->weight = h->slot_round;
 	e->digest = digest(payload, l->payload);
 	e->policy = h->policy;
 	e->k = h->k;
@@ -267,11 +286,16 @@ static bool first_result(struct ledger *l, struct ledger_entry *e, const struct 
 	return true;
 }
 
-/* aux: 1 + the last round that the worker was counted in, by a result or an open slot. */
+/*
+ * aux: 1 + the last round that the worker was counted in, by a result or an open slot.  With an uplink
+ * it is 0 again after a slot that the parent did not take.
+ */
 static bool is_last(struct ledger *l, const struct saina_hdr *h)
 {
 	uint32_t *claimed = &l->claimed[h->segment][h->worker];
 
+	if (!h->aux && l->had_uplink)
+		return true;
 	if (h->aux < l->counted[h->segment][h->worker] || h->aux < *claimed)
 		return false;
 	*claimed = h->aux;
@@ -299,15 +323,17 @@ bool ledger_answer(struct ledger *l, const struct saina_hdr *h, const uint8_t *p
 	if (h->worker == 0xff)
 		return first_result(l, e, h, payload);
 
-	if (h->worker >= SAINA_WORKERS_MAX || !e->mask)
+	if (h->worker >= SAINA_WORKERS_MAX || !e->made)
 		return fail(l, h, "a result to worker %u that was never made", h->worker);
 	if (e->mask != h->mask || e->digest != digest(payload, l->payload) ||
-	    e->policy != h->policy || e->k != h->k || e->exponent != h->exponent)
+	    e->policy != h->policy || e->k != h->k || e->exponent != h->exponent || e->weight != h->slot_round)
 		return fail(l, h, "the answer to worker %u is not the result", h->worker);
 	counted = e->mask >> h->worker & 1;
 	if (!!(h->flags & SAINA_F_RESEND) != counted || !!(h->flags & SAINA_F_LATE) == counted)
 		return fail(l, h, "flags %#x to worker %u of mask %llx", h->flags, h->worker,
 			    h->mask);
+	if (!counted && h->aux == h->round + 1)
+		return fail(l, h, "worker %u, not in mask %llx, is answered that it counts", h->worker, h->mask);
 	return is_last(l, h) || fail(l, h, "worker %u is answered %u as its last + 1", h->worker,
 				     h->aux);
 }
@@ -316,5 +342,5 @@ bool ledger_has(struct ledger *l, uint32_t round, uint32_t segment)
 {
 	const struct ledger_entry *e = entry(l, round, segment);
 
-	return e && e->mask;
+	return e && e->made;
 }

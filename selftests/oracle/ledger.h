@@ -19,11 +19,13 @@
  * struct ledger_gradient - a gradient
  * @v: payload elements, ignored if @exponent is NAN
  * @pairs: each is two elements of int16
+ * @weight: workers that it stands for, less 1
  */
 struct ledger_gradient {
 	const int32_t *v;
 	int exponent;
 	bool pairs;
+	uint32_t weight;
 };
 
 /**
@@ -34,7 +36,9 @@ typedef struct ledger_gradient (*ledger_value)(void *arg, unsigned int w, uint32
 					       uint32_t segment, int variant);
 
 struct ledger_entry {
-	uint64_t mask;		/* 0: no result yet */
+	bool made;		/* there was a result */
+	uint64_t mask;
+	uint32_t weight;
 	uint64_t digest;
 	uint16_t policy;
 	uint8_t k;
@@ -49,6 +53,8 @@ struct ledger {
 	uint32_t (*claimed)[SAINA_WORKERS_MAX];	/* [segment]: largest aux seen */
 	ledger_value value;
 	void *arg;
+	int uplink;				/* a result is the gradient of this worker; -1: a sum */
+	bool had_uplink;			/* it was so before, or is: counted gradients may be lost */
 	uint64_t results;
 	uint64_t contributions;			/* gradients in them */
 	uint64_t mixed, nans;			/* results of different exponents, with a NaN */
