@@ -50,6 +50,14 @@ $(B)/selftests/steps_test: $(STEPS_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
 
 check-programs: $(B)/selftests/steps_test
 $(call test,steps_test,quick,unit,400,$(B)/selftests/steps_test)
+# Jobs of two levels: likewise, with the relay's rounds.
+RELAY_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,relay_test.c lib_switch.c))
+$(RELAY_TEST_OBJS): SAINA_CFLAGS += -Iselftests
+$(B)/selftests/relay_test: $(RELAY_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
+	$(call link,$^ -lcmocka -pthread -lm)
+
+check-programs: $(B)/selftests/relay_test
+$(call test,relay_test,quick,unit,400,$(B)/selftests/relay_test)
 # Workers that start different sizes: likewise.
 SIZE_CHECK_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,size_check_test.c lib_switch.c))
 $(SIZE_CHECK_TEST_OBJS): SAINA_CFLAGS += -Iselftests
