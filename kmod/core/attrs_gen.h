@@ -34,7 +34,7 @@ struct saina_uplink_attrs {
 	char job[32];
 	__u8 worker;
 	char token_file[108];
-	char text[SAINA_TEXT_LEN];
+	char text[160];
 	__u32 weight;
 	__u32 rank;
 	__u8 depth;

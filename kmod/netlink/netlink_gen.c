@@ -42,7 +42,7 @@ const struct nla_policy saina_uplink_nl_policy[SAINA_A_UPLINK_PAD + 1] = {
 	[SAINA_A_UPLINK_JOB] = { .type = NLA_NUL_STRING, .len = 31, },
 	[SAINA_A_UPLINK_WORKER] = { .type = NLA_U8, },
 	[SAINA_A_UPLINK_TOKEN_FILE] = { .type = NLA_NUL_STRING, .len = 107, },
-	[SAINA_A_UPLINK_TEXT] = { .type = NLA_NUL_STRING, },
+	[SAINA_A_UPLINK_TEXT] = { .type = NLA_NUL_STRING, .len = 159, },
 	[SAINA_A_UPLINK_WEIGHT] = { .type = NLA_U32, },
 	[SAINA_A_UPLINK_RANK] = { .type = NLA_U32, },
 	[SAINA_A_UPLINK_DEPTH] = { .type = NLA_U8, },

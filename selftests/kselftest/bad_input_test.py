@@ -48,6 +48,13 @@ def groups(*of):
     return bytes([*of] + [255] * (64 - len(of)))
 
 
+def weights(*of):
+    """The attribute "weights" of a job."""
+    return struct.pack("=64H", *of, *[0] * (64 - len(of)))
+
+
+# Nests that are well formed, by attribute set.
+NEST = {"policy": {"mode": 2, "k": 2}, "uplink": {"address": 0x0a000007, "job": "root", "worker": 1}}
 # A request that is taken, with everything in it that the command can take.
 GOOD = {
     "job-new": {"id": 50, "name": "n", "elements": 1000, "workers": 3, "payload": 64, "pool": 4, "ring": 4,
@@ -100,6 +107,11 @@ BAD = {
     "job.name": ["", "12", "a b", "a/b", "%s", "a:"],
     "job.policy-from": [(1 << 32) - 1], "job.policy-on": [0, 1, 1 << 31], "job.policy-cancel": [1],
     "job.k-set": [0, 3, 255], "job.elements-auto": [2, 255],
+    "job.weights": [weights(), weights(1, 1), weights(1, 0, 1), weights(1, 1, 1, 1), weights(65535, 1, 1)],
+    "job.uplink": [{}, *({k: v for k, v in NEST["uplink"].items() if k != n} for n in NEST["uplink"]),
+                   *({**NEST["uplink"], "address": ip} for ip in (0, 1, 0x7f000001, 0xe0000001, 0xffffffff)),
+                   *({**NEST["uplink"], "worker": w} for w in (64, 255)), {**NEST["uplink"], "job": ""},
+                   {**NEST["uplink"], "token-file": "token"}],
     "worker.job-id": [256, 65535], "worker.id": [3, 64, 255], "worker.state": [0],
     "worker.ifindex": [0, 1 << 31, (1 << 32) - 1], "worker.ip": [0],
     "worker.mac": [bytes(6), b"\1\0\0\0\0\1", b"\xff" * 6], "worker.udp-port": [0], "worker.session": [0],
@@ -114,7 +126,8 @@ for space, of_space in Spec.sets.items():
 # Attributes of which every value is valid.
 ANY = {"job.token", "job.controller", "worker.name", "worker.late", "worker.elements"}
 # Attributes that GOOD leaves out, because they are valid only in other requests.
-APART = {"job.policy-from", "job.policy-on", "job.policy-cancel", "job.k-set", "job.elements-auto", "worker.elements"}
+APART = {"job.policy-from", "job.policy-on", "job.policy-cancel", "job.k-set", "job.elements-auto", "job.weights", "job.uplink",
+         "worker.elements"}
 # Two ways to name a job.
 RIVAL = {"job.id": "name", "job.name": "id", "worker.job-id": "job-name", "worker.job-name": "job-id"}
 # job-set refuses these whatever their values are.
@@ -130,7 +143,7 @@ def lengths(a):
         n = a["checks"]["exact-len"]
         return [(f"{m} bytes", bytes([2] * m)) for m in (0, n - 1, n + 1, 200)]
     if a["type"] == "nest":
-        inner = Spec.encode({"mode": 2, "k": 2}, a["nested-attributes"])
+        inner = Spec.encode(NEST[a["nested-attributes"]], a["nested-attributes"])
         return [("an attribute longer than the nest", inner + struct.pack("=HH", 200, 3)),
                 ("an attribute of length 0", inner + struct.pack("=HH", 0, 3)), ("a piece of a header", inner + b"\1\2\3")]
     most = a["checks"]["max-len"]
@@ -143,7 +156,7 @@ def nested(a):
     """(what, name, payload): the attributes in a nest, each malformed."""
     space = a["nested-attributes"]
     for b in Spec.sets[space]:
-        for what, payload in lengths(b):
+        for what, payload in lengths(b) if b["type"] != "pad" else ():
             yield f"{b['name']}: {what}", b["name"], attr(Spec.number[space][b["name"]], payload)
 
 
@@ -227,7 +240,8 @@ for op, how in served:
     t = Tally(f"{at}: each attribute nested wrongly or given twice is refused")
     for n in sorted(names):
         number = Spec.number[nest][n]
-        value = Spec.encode({n: GOOD[op].get(n, 1)}, nest)
+        default = {"weights": weights(1, 1, 1), "uplink": NEST["uplink"]}.get(n, 1)
+        value = Spec.encode({n: GOOD[op].get(n, default)}, nest)
         length = struct.unpack("=H", value[:2])[0] - 4
         value = value[4:4 + length]
         rest = {k: v for k, v in good.items() if k != n}

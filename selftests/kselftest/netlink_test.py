@@ -659,4 +659,19 @@ if child == 0:
 Tap.same((os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), controllers_gone()), (0, []),
          "a namespace goes with its controller: no event in this one")
 Tap.same([j["name"] for j in f.dump("job-get")[0]], [], "no job is left by the tests of controllers")
+
+# --- jobs of several hosts ----------------------------------------------------------
+
+tree = {"address": 0x0a000007, "port": 48865, "job": "root", "worker": 5, "token-file": "/etc/saina/token"}
+made = f.do("job-new", job(name="leaf", elements=1000, workers=3, uplink=tree))
+Tap.same(made["uplink"], tree, "a job has the uplink that it was given")
+f.do("job-set", job(name="leaf", uplink={**tree, "worker": 6}))
+Tap.same(f.do("job-get", job(name="leaf"))["uplink"]["worker"], 6, "the uplink of a job without workers changes")
+weights = struct.pack("=64H", 8, 8, 1, *[0] * 61)
+Tap.same(f.do("job-new", job(name="root", elements=1000, workers=3, weights=weights))["weights"], weights.hex(":"),
+         "a job has the weights that it was given")
+Tap.refused(lambda: f.do("job-set", job(name="root", uplink=tree)), errno.EINVAL, "cannot get one", "uplink",
+            "a job gets no uplink later")
+for name in ("leaf", "root"):
+    f.do("job-del", job(name=name))
 Tap.done()
