@@ -83,6 +83,7 @@ static int doctor_host(const struct tool *t, struct args *a)
 	}
 	doc_host(&s);
 	doc_bridge(&s);
+	doc_uplink(&s);
 	rpc_list_free(&s.jobs);
 	rpc_list_free(&s.workers);
 	rpc_list_free(&s.ports);

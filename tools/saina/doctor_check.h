@@ -72,6 +72,8 @@ void doc_host(struct doc_state *s);
 void doc_backend(struct doc_state *s);
 void doc_bridge(struct doc_state *s);
 void doc_worker(__be32 to);
+/* Jobs that have a parent on another host, or are one. */
+void doc_uplink(const struct doc_state *s);
 /* Check receive buffers, of the host and of a worker. */
 void doc_buffers(const struct doc_state *s);
 void doc_buffers_worker(void);
