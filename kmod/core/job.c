@@ -88,6 +88,9 @@ void saina_job_restart(struct saina_core *c, struct saina_job *job, __u32 first_
 	saina_job_schedule_settle(c, job);
 	job->generation = c->generation + 1;
 	job->first_round = first_round;
+	/* nothing of the old generation may be taken for a result of the new one */
+	if (saina_job_has_uplink(job))
+		memset(&job->worker[job->workers], 0, sizeof(job->worker[0]));
 }
 
 void saina_job_masks(struct saina_job *job)

@@ -185,5 +185,6 @@ def back(job, worker, *cmd):
     print("slow")
 
 
-{"live": live, "joins": joins, "size": size, "arrays": arrays, "back": back}[sys.argv[1]](int(sys.argv[2]), *(
-    [int(sys.argv[3]), *sys.argv[4:]] if sys.argv[1] not in ("size", "arrays") else sys.argv[3:]))
+if __name__ == "__main__":
+    {"live": live, "joins": joins, "size": size, "arrays": arrays, "back": back}[sys.argv[1]](int(sys.argv[2]), *(
+        [int(sys.argv[3]), *sys.argv[4:]] if sys.argv[1] not in ("size", "arrays") else sys.argv[3:]))

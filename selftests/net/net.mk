@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Scripts that build a lab with tools/saina-lab.
-NET_TESTS := json_test backend basic shm shm_server ctrl_fields loss bad_values send_errors stop firewall delay policy policies control steps groups sfcd death join agent ports jobs foreign slowpath tc_handoff generic hook gso podman hostile many capture metrics top
+NET_TESTS := json_test backend basic shm shm_server ctrl_fields tree_admit loss bad_values send_errors stop firewall delay policy policies control steps groups sfcd death join agent ports jobs foreign slowpath tc_handoff generic hook gso podman hostile many capture metrics top
 
 $(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,400,selftests/net/$(t).sh))
 # The lab itself, the limit of descriptors, the controller of groups and cloned frames: nearly two

@@ -230,6 +230,8 @@ static void uplink_worker(void **state)
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_LEFT), 0);
 	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_LEFT), 0);
 	assert_int_equal(job->state, SAINA_JOB_FORMING);
+	/* what it still sends is of the rounds before */
+	assert_int_equal(o->last.worker[2].session, 0);
 	assert_refused(o, try_join(o, add(o, "flat", 2, NULL), 2, 0), -ERANGE, SAINA_A_WORKER_ID);
 }
 

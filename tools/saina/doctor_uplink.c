@@ -15,7 +15,6 @@
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 
-#include "saina/proto.h"
 #include "doctor_check.h"
 
 #define IP_UDP		28

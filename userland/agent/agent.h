@@ -6,6 +6,7 @@
  *	main.c        starts and stops everything in order; forwards notifications
  *	metrics/      metrics for Prometheus, by HTTP
  *	control/      unix socket, requests, state file, subscribers
+ *	uplink/       relays of jobs with a parent: their processes and ports
  *	members/      admission, liveness, delivery of results, shared memory
  *	backend/      owner of the jobs: the job core in this process, or saina.ko
  *	ports/        ports of the bridge: which there are, and the program on them
@@ -57,6 +58,7 @@ struct agent {
 	struct members *members;
 	struct control *control;
 	struct metrics *metrics;	/* NULL: disabled */
+	struct uplinks *uplinks;	/* NULL: not started */
 	uint64_t started;
 };
 

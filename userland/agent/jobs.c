@@ -50,6 +50,11 @@ static int jobs_publish(void *ctx, const struct saina_job *job, int gone,
 		if (!a->jobs->aux[job->id])
 			return saina_refuse(err, -ENOMEM, 0, "job %s: out of memory", job->name);
 	}
+	if (!gone && job->uplink.address == a->addr.s_addr)
+		return saina_refuse(err, -ELOOP, SAINA_A_JOB_UPLINK,
+				    "uplink: the address is this agent's own: the parent of job %s is on "
+				    "another host",
+				    job->name);
 	if (!job->segments) {
 		ret = 0; /* the first worker sets its size; its maps are made then */
 	} else if (gone) {
@@ -239,7 +244,8 @@ struct worker_aux *jobs_worker(struct agent *a, const struct saina_job *job, int
 
 bool jobs_alive(const struct saina_job *job, int w)
 {
-	return job->active & 1ull << w;
+	return job->worker[w].state == SAINA_WORKER_STATE_ALIVE ||
+	       job->worker[w].state == SAINA_WORKER_STATE_SLOW;
 }
 
 void jobs_each_alive(struct agent *a,

@@ -88,6 +88,9 @@ struct worker_numerics {
  *
  * Shared memory:
  * @shm_session: session that has its input array, 0: none
+ *
+ * Nodes, and the uplink's worker:
+ * @incarnation: of the maps of its job, 0: the worker is no node
  */
 struct worker_aux {
 	uint64_t nonce;
@@ -122,6 +125,30 @@ struct worker_aux {
 	struct worker_numerics numerics;
 
 	uint64_t shm_session;
+
+	uint64_t incarnation;
+};
+
+/**
+ * struct job_place - the place of a job with an uplink in its tree, as its relay has reported it
+ * @admitted: by the parent: the members below are valid, and workers may join
+ * @weight: workers of the whole tree
+ * @rank0: rank of worker 0 among them
+ * @depth: of the job
+ * @quorum: as the parent says
+ * @first_round: that the parent takes from this job
+ * @ifindex: port of the relay, 0: none
+ * @incarnation: of the job's maps, as the relay has it
+ * @asked_at: when a worker was last refused because @admitted was false
+ * @text: state, for people
+ */
+struct job_place {
+	bool admitted;
+	uint32_t weight, rank0, depth, quorum, first_round;
+	int ifindex;
+	uint64_t incarnation;
+	uint64_t asked_at;
+	char text[SAINA_TEXT_LEN];
 };
 
 struct job_aux {
@@ -130,6 +157,8 @@ struct job_aux {
 	uint64_t missing;	/* live workers that round missing_round waits for */
 	uint32_t missing_round;
 	char awaited[SAINA_STATUS_TEXT_LEN];	/* what keeps those away that are waited for; empty: unknown */
+	struct job_place place;
+	uint32_t restart_round;	/* of a root: the round to begin with when it is forming, at least */
 	struct worker_aux worker[SAINA_WORKERS_MAX];
 };
 

@@ -14,12 +14,14 @@
 #include "agent/control/control.h"
 #include "agent/metrics/metrics.h"
 #include "agent/process.h"
+#include "agent/uplink/uplink.h"
 
 /* Notifications of lower folders */
 
 static void job_changed(struct agent *a, int cmd, const struct saina_job *job, int worker)
 {
 	members_job_changed(a, cmd, job);
+	uplinks_job_changed(a, cmd, job);
 	control_notify(a, cmd, job, worker);
 }
 
@@ -255,8 +257,11 @@ static int run(struct agent *a, int background)
 	ret = metrics_init(a);
 	if (ret)
 		goto err_control;
-	ret = serve(a, background);
+	ret = uplinks_init(a);
+	if (!ret)
+		ret = serve(a, background);
 	keep = a->cfg.keep;
+	uplinks_uninit(a);
 	metrics_uninit(a);
 
 err_control:

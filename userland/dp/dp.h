@@ -96,6 +96,8 @@ __u32 saina_dp_shm_output_id(struct saina_dp *dp, __u16 job);	/* 0: none */
  * generation.  -ENOENT: the job has no uplink.
  */
 int saina_dp_uplink_grant(struct saina_dp *dp, __u16 job, int fd[2]);
+/* A number that only these maps have, and have for as long as they live; 0: there are none. */
+__u64 saina_dp_uplink_incarnation(struct saina_dp *dp, __u16 job);
 
 /* Counters summed over the CPUs; @worker < 0 or @job < 0: those that belong to no job. */
 int saina_dp_counters(struct saina_dp *dp, int job, int worker, struct saina_counters *out);

@@ -62,3 +62,25 @@ int saina_dp_uplink_grant(struct saina_dp *dp, __u16 job, int fd[2])
 	close(fd[1]);
 	return dp_fail(dp, fd[0], "job %u has no hot slots: %s", job, strerror(-fd[0]));
 }
+
+/* The kernel gives no number of a map again before it has given all; another boot has another id. */
+__u64 saina_dp_uplink_incarnation(struct saina_dp *dp, __u16 job)
+{
+	struct dp_job *j = dp_job_find(dp, job);
+	__u32 id = j ? dp_inner_id(dp, DP_HOT + dp_size_index(j->conf.payload), job) : 0;
+	__u64 hash = 0xcbf29ce484222325ull;	/* FNV-1a */
+	char text[64] = "";
+	FILE *f;
+
+	if (!id)
+		return 0;
+	f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (!f || !fgets(text, 40, f))
+		dp_log(dp, 1, "cannot read the id of this boot: %s", strerror(errno));
+	if (f)
+		fclose(f);
+	snprintf(text + strcspn(text, "\n"), 16, "%u", id);
+	for (const char *p = text; *p; p++)
+		hash = (hash ^ (unsigned char)*p) * 0x100000001b3ull;
+	return hash ? hash : 1;
+}

@@ -4,6 +4,7 @@
 
 #include "agent/control/encode.h"
 #include "agent/ports/ports.h"
+#include "agent/uplink/uplink.h"
 #include "core/show.h"
 #include "ctl/obj.h"
 
@@ -65,6 +66,8 @@ void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, boo
 		shm_output_id(a, job, why, sizeof(why));
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_REFERENCE, reference, why);
 	}
+	if (saina_job_has_uplink(job))
+		uplink_show(a, job, &o.uplink);
 	if (detached)
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TEXT, text, detached->text);
 	if (job_trouble(a, job, why, sizeof(why)))

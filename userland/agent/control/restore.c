@@ -111,7 +111,7 @@ static int restore_workers(struct agent *a, const struct saved_job *from,
 {
 	int w, alive = 0;
 
-	for (w = 0; w < job->workers; w++) {
+	for (w = 0; w < saina_job_places(job); w++) {
 		const struct state_worker *sw = &from->worker[w];
 
 		if (job->worker[w].state == SAINA_WORKER_STATE_ABSENT ||
@@ -126,8 +126,9 @@ static int restore_workers(struct agent *a, const struct saved_job *from,
 			.xdp_works = !(job->worker[w].bind.flags & SAINA_BIND_RELAY),
 			.last_heard = loop_now(),
 			.shm_session = sw->shm_session,
+			.incarnation = sw->incarnation,
 		};
-		alive += jobs_alive(job, w);
+		alive += w < job->workers && jobs_alive(job, w);
 	}
 	return alive;
 }

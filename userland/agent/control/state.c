@@ -85,6 +85,7 @@ static int write_worker(FILE *f, struct agent *a, const struct saina_job *job, i
 	sw->ready = aux->ready;
 	sw->fast = aux->fast;
 	sw->shm_session = aux->shm_session;
+	sw->incarnation = aux->incarnation;
 	return write_msg(f, m.nlh);
 }
 
@@ -99,7 +100,7 @@ static int write_job(FILE *f, struct agent *a, const struct saina_job *job)
 	msg_start(&m, SAINA_CMD_JOB_NEW, 0, 0);
 	saina_ctl_encode(m.nlh, &saina_job_class, &o);
 	ret = write_msg(f, m.nlh);
-	for (w = 0; !ret && w < job->workers; w++)
+	for (w = 0; !ret && w < saina_job_places(job); w++)
 		if (job->worker[w].state != SAINA_WORKER_STATE_ABSENT)
 			ret = write_worker(f, a, job, w);
 	return ret;

@@ -21,6 +21,7 @@ struct state_worker {
 	__u8 ready;
 	__u8 fast;
 	__u64 shm_session;
+	__u64 incarnation;
 } __attribute__((packed, aligned(4)));
 
 /* @refused: why the pending policy of @job was dropped, "": it was not */

@@ -152,11 +152,15 @@ static int parse_backend(struct saved *s, const struct nlmsghdr *nlh)
 
 static int parse_worker_state(struct saved *s, const struct nlmsghdr *nlh)
 {
-	size_t size = sizeof(struct state_worker);
-	const struct state_worker *sw = own_payload(nlh, size);
+	/* of this version and of earlier ones */
+	static const size_t sizes[] = { sizeof(struct state_worker),
+					offsetof(struct state_worker, incarnation),
+					offsetof(struct state_worker, shm_session) };
+	const struct state_worker *sw = NULL;
+	size_t size = 0;
 
-	if (!sw) {
-		size = offsetof(struct state_worker, shm_session);
+	for (int i = 0; !sw && i < (int)(sizeof(sizes) / sizeof(sizes[0])); i++) {
+		size = sizes[i];
 		sw = own_payload(nlh, size);
 	}
 	if (!s->n || !sw || sw->worker >= SAINA_WORKERS_MAX)

@@ -40,6 +40,14 @@ static bool is_same_socket(const struct saina_job *job, int w, const struct send
 	       job->worker[w].bind.udp_port == from->addr.sin_port;
 }
 
+/* Is this the live node, whose relay was started again? */
+static bool node_takes_over(const struct saina_job *job, const struct saina_hdr *h,
+			    const struct sender *from)
+{
+	return h->flags & SAINA_F_NODE &&
+	       job->worker[h->worker].bind.ip == from->addr.sin_addr.s_addr;
+}
+
 /* Return: number of the worker that a JOIN gets, or -1 after sending a refusal. */
 static int choose_worker(struct agent *a, const struct sender *from, const struct saina_hdr *h,
 			 uint64_t nonce, const struct saina_job *job)
@@ -53,20 +61,21 @@ static int choose_worker(struct agent *a, const struct sender *from, const struc
 	if (h->worker == SAINA_WORKER_ANY) {
 		for (i = 0; i < sizeof(order) / sizeof(order[0]); i++)
 			for (w = 0; w < job->workers; w++)
-				if (job->worker[w].state == order[i])
+				if (job->worker[w].state == order[i] && node_place_is_any(job, w))
 					return w;
 		reply_refuse(a, from, h, nonce, SAINA_REFUSE_FULL,
 			     "job %s is full: all its %u workers are alive", job->name,
 			     job->workers);
 		return -1;
 	}
-	if (h->worker >= job->workers) {
+	if (h->worker >= saina_job_places(job)) {
 		reply_refuse(a, from, h, nonce, SAINA_REFUSE_FULL,
 			     "job %s has the workers 0..%u: there is no %u", job->name,
 			     job->workers - 1, h->worker);
 		return -1;
 	}
-	if (jobs_alive(job, h->worker) && !is_same_socket(job, h->worker, from)) {
+	if (jobs_alive(job, h->worker) && !is_same_socket(job, h->worker, from) &&
+	    !node_takes_over(job, h, from)) {
 		aux = jobs_worker(a, job, h->worker);
 		reply_refuse(
 			a, from, h, nonce, SAINA_REFUSE_TAKEN,
@@ -130,13 +139,6 @@ static int refusal_reason(int error, const struct saina_core_err *err)
 	default:
 		return SAINA_REFUSE_FULL;
 	}
-}
-
-/* Does the present round count on this worker, and is it incomplete? */
-static bool round_needs(const struct saina_job *job, const struct saina_job_rt *rt, int w)
-{
-	return rt->next_round > job->first_round && rt->members & 1ull << w &&
-	       rt->segs_done < job->segments;
 }
 
 /*
@@ -217,9 +219,12 @@ static uint64_t join_elements(const struct saina_job *job, const struct saina_jo
 	return ((elements + arrays * (each - 1)) / each + (own + each - 1) / each) * each;
 }
 
-static void admit_worker(struct agent *a, const struct sender *from, const struct saina_hdr *h,
-			 const struct saina_join *join, const struct saina_job *job, int w)
+static void admit_at(struct agent *a, const struct join *j, const struct saina_job *job, int w,
+		     const struct saina_place *place)
 {
+	const struct saina_join *join = j->body;
+	const struct sender *from = j->from;
+	const struct saina_hdr *h = j->h;
 	struct saina_worker_attrs req = {
 		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
 		       1ull << SAINA_A_WORKER_NAME | 1ull << SAINA_A_WORKER_IFINDEX |
@@ -229,7 +234,7 @@ static void admit_worker(struct agent *a, const struct sender *from, const struc
 		.job_id = job->id,
 		.id = w,
 		.session = random_session(job->worker[w].bind.session),
-		.round = le32toh(join->round),
+		.round = node_first_round(a, job, le32toh(join->round)),
 		.ip = from->addr.sin_addr.s_addr,
 		.udp_port = from->addr.sin_port,
 		.elements = join_elements(job, join),
@@ -237,23 +242,12 @@ static void admit_worker(struct agent *a, const struct sender *from, const struc
 	uint64_t nonce = le64toh(join->nonce);
 	bool formed = job->state == SAINA_JOB_FORMING;
 	struct worker_aux *aux, old;
-	struct saina_place place;
 	struct saina_core_err err;
 	const struct port *p;
 	int ret;
 
-	if (!find_port(a, from, h, nonce, &place))
-		return;
-	/* while its port is on the bridge, nobody takes it over from another */
-	if (jobs_alive(job, w) && worker_port(a, job, w) &&
-	    job->worker[w].bind.ifindex != place.ifindex) {
-		reply_refuse(a, from, h, nonce, SAINA_REFUSE_TAKEN,
-			     "worker %d of job %s is alive behind port %s: use another number", w,
-			     job->name, worker_port_name(a, job, w));
-		return;
-	}
-	req.ifindex = place.ifindex;
-	memcpy(req.mac, place.mac, sizeof(req.mac));
+	req.ifindex = place->ifindex;
+	memcpy(req.mac, place->mac, sizeof(req.mac));
 	sanitize_name(join->name, req.name);
 
 	aux = jobs_worker(a, job, w);
@@ -264,6 +258,7 @@ static void admit_worker(struct agent *a, const struct sender *from, const struc
 				    .formed = formed,
 				    .ended_at = old.ended_at,
 				    .shm_session = old.shm_session,
+				    .incarnation = node_incarnation(a, j, job, w),
 				    .late_total = old.late_total,
 				    .numerics = old.numerics };
 	ret = backend_worker_set(a, &req, &job, &err);
@@ -274,13 +269,34 @@ static void admit_worker(struct agent *a, const struct sender *from, const struc
 	}
 	aux->first_round = formed ? job->first_round : choose_first_round(a, job, w);
 	liveness_heard(a, job, w);
-	p = ports_find(a, place.ifindex, NULL);
+	p = ports_find(a, place->ifindex, NULL);
 	log_info("job %s: worker %d (%s) joined from %s by port %s: %d of %u", job->name, w,
 		 req.name, from->text, p ? p->name : "?", __builtin_popcountll(job->active),
 		 job->workers);
 	/* a restart after a crash must know whoever has got a WELCOME */
 	jobs_commit(a);
-	reply_welcome(a, &from->addr, job, w);
+	reply_welcome(a, &from->addr, job, w, h->flags & SAINA_F_TREE);
+}
+
+static void admit_worker(struct agent *a, const struct join *j, const struct saina_job *job, int w)
+{
+	uint64_t nonce = le64toh(j->body->nonce);
+	struct saina_place place;
+
+	if (!find_port(a, j->from, j->h, nonce, &place) ||
+	    !node_port_fits(a, j, job, w, place.ifindex))
+		return;
+	/* while its port is on the bridge, nobody takes it over from another */
+	if (jobs_alive(job, w) && worker_port(a, job, w) &&
+	    job->worker[w].bind.ifindex != place.ifindex) {
+		reply_refuse(a, j->from, j->h, nonce, SAINA_REFUSE_TAKEN,
+			     "worker %d of job %s is alive behind port %s: use another number", w,
+			     job->name, worker_port_name(a, job, w));
+		return;
+	}
+	job = node_comes_back(a, j, job, w);
+	if (job)
+		admit_at(a, j, job, w, &place);
 }
 
 /* Return: the job that a JOIN names by number or name, or NULL after sending a refusal. */
@@ -313,6 +329,7 @@ static const struct saina_job *find_job(struct agent *a, const struct sender *fr
 void admit_join(struct agent *a, const struct sender *from, const struct saina_hdr *h,
 		const struct saina_join *join)
 {
+	const struct join j = { from, h, join };
 	uint64_t nonce = le64toh(join->nonce);
 	const struct saina_job *job;
 	int w;
@@ -328,13 +345,13 @@ void admit_join(struct agent *a, const struct sender *from, const struct saina_h
 	}
 	/* a repeated JOIN: the reply was lost, or the worker asks for the first round now that
 	 * the job runs */
-	for (w = 0; w < job->workers; w++) {
+	for (w = 0; w < saina_job_places(job); w++) {
 		if (!jobs_alive(job, w) || jobs_worker(a, job, w)->nonce != nonce ||
 		    job->worker[w].bind.ip != from->addr.sin_addr.s_addr ||
 		    job->worker[w].bind.udp_port != from->addr.sin_port)
 			continue;
 		liveness_heard(a, job, w);
-		reply_welcome(a, &from->addr, job, w);
+		reply_welcome(a, &from->addr, job, w, h->flags & SAINA_F_TREE);
 		return;
 	}
 	if (job->state == SAINA_JOB_STOPPED) {
@@ -342,7 +359,10 @@ void admit_join(struct agent *a, const struct sender *from, const struct saina_h
 			     "job %s is stopped by its operator", job->name);
 		return;
 	}
+	if (!node_job_admits(a, &j, job))
+		return;
 	w = choose_worker(a, from, h, nonce, job);
-	if (w >= 0 && !rejoin_is_early(a, from, h, nonce, job, w))
-		admit_worker(a, from, h, join, job, w);
+	if (w >= 0 && node_place_fits(a, &j, job, w) &&
+	    (node_is_same(a, &j, job, w) || !rejoin_is_early(a, from, h, nonce, job, w)))
+		admit_worker(a, &j, job, w);
 }

@@ -50,7 +50,7 @@ static void handle_member(struct agent *a, const struct sender *from, const stru
 			     "there is no job %u here (any more)", le16toh(h->job));
 		return;
 	}
-	b = w < job->workers ? &job->worker[w].bind : NULL;
+	b = w < saina_job_places(job) ? &job->worker[w].bind : NULL;
 	if (!b || !(b->flags & SAINA_BIND_BOUND) || b->session != le64toh(h->session) ||
 	    b->ip != from->addr.sin_addr.s_addr || b->udp_port != from->addr.sin_port ||
 	    (!jobs_alive(job, w) &&
@@ -85,16 +85,18 @@ static void handle_member(struct agent *a, const struct sender *from, const stru
 static bool header_is_valid(const struct saina_hdr *h, size_t len)
 {
 	__u8 flags = h->type == SAINA_MSG_READY ? SAINA_F_FAST :
-		     h->type == SAINA_MSG_JOIN  ? SAINA_F_NAMED :
+		     h->type == SAINA_MSG_JOIN  ? SAINA_F_NAMED | SAINA_F_TREE | SAINA_F_NODE :
 		     h->type == SAINA_MSG_HEARTBEAT ? SAINA_F_REPORT : 0;
 	bool report = h->type == SAINA_MSG_HEARTBEAT && (h->flags & SAINA_F_REPORT);
 	bool named = h->type == SAINA_MSG_JOIN && (h->flags & SAINA_F_NAMED);
-	size_t body = named ? sizeof(struct saina_join_named) :
+	bool node = h->type == SAINA_MSG_JOIN && (h->flags & SAINA_F_NODE);
+	size_t body = node ? offsetof(struct saina_join_node, reserved) :
+		      named ? sizeof(struct saina_join_named) :
 		      report ? sizeof(struct saina_report) :
 		      h->type == SAINA_MSG_JOIN ? sizeof(struct saina_join) : 0;
 	const char *bytes = (const void *)h;
 
-	if (named && h->job)
+	if ((named && h->job) || (node && !(h->flags & SAINA_F_TREE)))
 		return false;
 	for (size_t i = sizeof(*h) + body; i < len; i++)
 		if (bytes[i])

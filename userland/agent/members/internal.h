@@ -27,6 +27,35 @@ void ctrl_socket_uninit(struct agent *a);
 /* Receives at most @most messages. */
 void ctrl_socket_drain(struct agent *a, int most);
 
+/* A JOIN that is being answered. */
+struct join {
+	const struct sender *from;
+	const struct saina_hdr *h;
+	const struct saina_join *body;	/* with NODE, of struct saina_join_node */
+};
+
+/* node.c */
+/* Does the present round count on worker @w, and is it incomplete? */
+bool round_needs(const struct saina_job *job, const struct saina_job_rt *rt, int w);
+/* The functions that return false have sent a refusal, or none: the JOIN is repeated. */
+bool node_job_admits(struct agent *a, const struct join *j, const struct saina_job *job);
+/* Can the sender be worker @w, as far as the tree is concerned? */
+bool node_place_fits(struct agent *a, const struct join *j, const struct saina_job *job, int w);
+/* Which free places WORKER_ANY means. */
+bool node_place_is_any(const struct saina_job *job, int w);
+/* Is it the node, or relay, that has been worker @w, with what it has summed? */
+bool node_is_same(struct agent *a, const struct join *j, const struct saina_job *job, int w);
+/* Of a node: ends its earlier session.  Return: the job, which may have begun a new generation; NULL:
+ * the JOIN is to be repeated. */
+const struct saina_job *node_comes_back(struct agent *a, const struct join *j,
+					const struct saina_job *job, int w);
+/* Of a worker of the uplink: is it the relay, by its port? */
+bool node_port_fits(struct agent *a, const struct join *j, const struct saina_job *job, int w,
+		    int ifindex);
+uint64_t node_incarnation(struct agent *a, const struct join *j, const struct saina_job *job, int w);
+/* The first round of a worker that joins a job that is forming. */
+uint32_t node_first_round(struct agent *a, const struct saina_job *job, uint32_t named);
+
 /* admit.c */
 void admit_join(struct agent *a, const struct sender *from, const struct saina_hdr *h,
 		const struct saina_join *join);
@@ -36,8 +65,9 @@ void admit_join(struct agent *a, const struct sender *from, const struct saina_h
 void reply_refuse(struct agent *a, const struct sender *from, const struct saina_hdr *req,
 		  uint64_t nonce, int reason, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
+/* @tree: the JOIN has the flag TREE. */
 void reply_welcome(struct agent *a, const struct sockaddr_in *to, const struct saina_job *job,
-		   int w);
+		   int w, bool tree);
 void reply_status(struct agent *a, const struct saina_job *job, int w);
 /* Asks a live worker to join again, from where it is now.  @why: what has happened to its link */
 void reply_join_again(struct agent *a, const struct saina_job *job, int w, const char *why);

@@ -6,6 +6,7 @@
  *	changes.c      carries changes of jobs and ports to workers
  *	ctrl_socket.c  the UDP socket of control messages, and their checks
  *	admit.c        JOIN: who is admitted, as which worker
+ *	node.c         JOIN in a tree: nodes, their places, and the worker of the uplink
  *	reply.c        WELCOME, STATUS and REFUSE
  *	delivery.c     which way results take to a worker; the relay; events of the data path
  *	liveness.c     alive or dead

@@ -17,8 +17,8 @@
 /* The header has 48 bytes and bodies are aligned to 4: a struct of both has no padding. */
 _Static_assert(sizeof(struct {
 		       struct saina_hdr h;
-		       struct saina_welcome b;
-	       }) == 96,
+		       struct saina_welcome_tree b;
+	       }) == 112,
 	       "no padding");
 
 static struct log_limit refuse_limit;
@@ -195,13 +195,29 @@ void reply_join_again(struct agent *a, const struct saina_job *job, int w, const
 	       (const struct sockaddr *)&to, sizeof(to));
 }
 
+static void fill_tree(struct agent *a, const struct saina_job *job, int w,
+		      struct saina_welcome_tree *m)
+{
+	const struct job_place *p = &a->jobs->aux[job->id]->place;
+	bool below = saina_job_has_uplink(job);
+	__u32 rank = saina_job_weight(job, w);
+
+	m->weight = htole32(below ? p->weight : saina_job_weight(job, job->workers));
+	m->rank0 = htole32(below ? p->rank0 + rank : rank);
+	m->depth = below ? p->depth : 0;
+	m->quorum = htole32(below ? p->quorum : 0);
+}
+
 void reply_welcome(struct agent *a, const struct sockaddr_in *to, const struct saina_job *job,
-		   int w)
+		   int w, bool tree)
 {
 	const struct worker_aux *aux = jobs_worker(a, job, w);
 	struct {
 		struct saina_hdr hdr;
-		struct saina_welcome body;
+		union {
+			struct saina_welcome body;
+			struct saina_welcome_tree tree;
+		};
 	} msg;
 
 	memset(&msg, 0, sizeof(msg));
@@ -229,5 +245,9 @@ void reply_welcome(struct agent *a, const struct sockaddr_in *to, const struct s
 	/* without the socket: no sharing, but a by-reference-only worker must say why it fails */
 	msg.body.by_reference = a->members->shm.listener.fd >= 0 ||
 				job->by_reference == SAINA_REFERENCE_ONLY ? job->by_reference : 0;
-	send_msg(a, to, &msg, sizeof(msg));
+	if (tree) {
+		msg.hdr.flags = SAINA_F_TREE;
+		fill_tree(a, job, w, &msg.tree);
+	}
+	send_msg(a, to, &msg, sizeof(msg.hdr) + (tree ? sizeof(msg.tree) : sizeof(msg.body)));
 }

@@ -187,6 +187,11 @@ VALUE(job_age, JOB->seen, JOB->age)
 VALUE(job_flips, JOB->seen && JOB->rt.last_observed,
       (double)JOB->rt.last_flips / JOB->rt.last_observed)
 VALUE(job_converged, JOB->seen && JOB->rt.last_observed, JOB->rt.converged)
+VALUE(job_admitted, JOB->below, JOB->admitted)
+VALUE(job_tree_workers, JOB->tree_workers, JOB->tree_workers)
+VALUE(job_away, JOB->below, JOB->away)
+VALUE(job_bytes_up, JOB->below, JOB->bytes_up)
+VALUE(job_bytes_down, JOB->below, JOB->bytes_down)
 VALUE(job_counter, JOB->seen, JOB->rt.count[arg])
 
 /* Workers */
@@ -309,6 +314,11 @@ static const struct family families[] = {
 	{ "saina_job_round_age_seconds", GAUGE, "time since the newest round opened; 0 if no sum of it waits", OF_JOB, job_age, 0 },
 	{ "saina_job_sign_flips_ratio", GAUGE, "SFCD: fraction of signs that flipped in the last round decided", OF_JOB, job_flips, 0 },
 	{ "saina_job_converged_rounds", GAUGE, "SFCD: net converged rounds", OF_JOB, job_converged, 0 },
+	{ "saina_job_admitted", GAUGE, "1 if the parent of the job has admitted it; left out without a parent, as are the next four", OF_JOB, job_admitted, 0 },
+	{ "saina_job_tree_workers", GAUGE, "workers of the whole tree, once the parent has said it", OF_JOB, job_tree_workers, 0 },
+	{ "saina_job_away_seconds", GAUGE, "time for which the oldest sum has waited for its result from the parent; 0 if none waits", OF_JOB, job_away, 0 },
+	{ "saina_job_uplink_sent_bytes_total", COUNTER, "UDP payload sent to the parent; begins again with each relay", OF_JOB, job_bytes_up, 0 },
+	{ "saina_job_uplink_received_bytes_total", COUNTER, "UDP payload received from the parent; likewise", OF_JOB, job_bytes_down, 0 },
 #define JOB_COUNTER(id, name, text) { "saina_job_" name "_total", COUNTER, text, OF_JOB, job_counter, SAINA_JC_##id },
 	SAINA_JOB_COUNTER_LIST(JOB_COUNTER)
 

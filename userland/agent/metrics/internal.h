@@ -52,6 +52,11 @@ struct snap_job {
 	bool seen, detached;
 	struct saina_job_rt rt;
 	double age;		/* of the open round, in seconds; 0: no round is open */
+	bool below;		/* it has an uplink: the rest is valid */
+	bool admitted;		/* by its parent */
+	uint32_t tree_workers;
+	double away;		/* of the oldest sum that went up, in seconds; 0: none waits */
+	uint64_t bytes_up, bytes_down;
 };
 
 struct snap_port {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/metrics/internal.h"
+#include "agent/uplink/uplink.h"
 
 #define WORKER_BUDGET 64 /* workers copied in one turn of the loop */
 
@@ -71,6 +72,22 @@ struct snapshot *snapshot_begin(struct agent *a)
 	return s;
 }
 
+static void copy_uplink(struct agent *a, struct snap_job *o, const struct saina_job *job)
+{
+	const struct uplink_report *r = uplink_report(a, job);
+	uint64_t now = loop_now();
+
+	o->below = saina_job_has_uplink(job);
+	if (!r)
+		return;
+	o->admitted = r->state == UPLINK_ADMITTED || r->state == UPLINK_RUNNING;
+	o->tree_workers = r->workers;
+	if (r->away_since && now > r->away_since)
+		o->away = seconds(now - r->away_since);
+	o->bytes_up = r->bytes_up;
+	o->bytes_down = r->bytes_down;
+}
+
 static void copy_job(struct agent *a, struct snapshot *s, const struct saina_job *job)
 {
 	struct snap_job *o = &s->job[s->jobs++];
@@ -93,6 +110,7 @@ static void copy_job(struct agent *a, struct snapshot *s, const struct saina_job
 	o->lead = saina_policy_lead(jobs_policy(a, job), job->ring, saina_job_has_uplink(job));
 	if (o->seen && o->rt.open_slots && now > o->rt.opened_at)
 		o->age = seconds(now - o->rt.opened_at);
+	copy_uplink(a, o, job);
 }
 
 /* A worker that has joined since the last round opened begins with the next one. */
