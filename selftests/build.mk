@@ -6,6 +6,7 @@ include selftests/vm/vm.mk
 include selftests/oracle/oracle.mk
 include selftests/unit/unit.mk
 include selftests/datapath/datapath.mk
+include selftests/tree/tree.mk
 include selftests/tool/tool.mk
 include selftests/net/net.mk
 include selftests/mpi/mpi.mk
