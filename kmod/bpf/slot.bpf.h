@@ -318,10 +318,8 @@ static __always_inline int slot_decide_new(struct saina_ctx *c, struct saina_slo
 		h->weight = in->weight;
 	}
 	latch->opened = 1;
-	if (slot_is_result(in)) {
-		h->seen = 0;
+	if (slot_is_result(in))
 		return SLOT_DO_TAKE;
-	}
 	return slot_count_in(c, h, cnt, SAINA_C_STORED,
 			     !slot_is_deferred(in) && slot_completes(c, h) ? SLOT_DO_FINISH_STORE :
 									      SLOT_DO_STORE);
