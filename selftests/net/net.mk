@@ -99,3 +99,10 @@ $(call test,net/away,full,6.1,1500,env SAINA_TEST_BACKEND=agent selftests/net/aw
 $(B)/selftests/rawsend: $(call objs,selftests/net/rawsend.c)
 	$(call link,$^)
 check-programs: $(B)/selftests/rawsend
+
+# Jobs across hosts.
+$(B)/selftests/tree_worker: $(call objs,selftests/net/tree_worker.c) $(B)/libsaina.a
+	$(call link,$^ -pthread -lz -lm)
+check-programs: $(B)/selftests/tree_worker
+$(call test,net/tree,quick,host,400,selftests/net/tree.sh quick)
+$(call test,net/tree,full,host,900,selftests/net/tree.sh)

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A job across hosts: each host's sum goes up to the root as one gradient.
+#
+#     saina-$LAB-sw: sainad, br0 -- p0 -- saina-$LAB-w0 = host 0: sainad, saina-uplink, br0 -- w0, w1, ..
+#                                -- p1 -- saina-$LAB-w1 = host 1: likewise
+#                                   ^ losses and rates are of these links
+#
+# 1. 2 hosts with 2 workers: sums of integers, means of floats
+# 2. 4 hosts with 4 workers
+# 3. 80 workers, more than one aggregator can have
+# 4. A relay is killed, and comes back
+# 5. Messages are lost on the uplinks
+#
+#	tree.sh [quick]		quick: only 1
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tree_lib.sh
+. "$(dirname "$0")/tree_lib.sh"
+
+quick=${1-}
+
+# In the place of lib.sh's: takes the tree down.
+lab_down() {
+	local log complaints
+	for log in "/run/saina-lab/$LAB"*/sainad.log; do
+		complaints=$(grep -aE '(error|warn(ing)?)[]:> ]' "$log" | grep -avE "$expected_log")
+		if [ -n "$complaints" ]; then
+			not_ok "the agents complained of nothing unexpected"
+			diag "$log: $complaints"
+		fi
+	done
+	"$LAB_TOOL" tree down "$LAB" || not_ok "the tree could be taken down"
+}
+
+# flat TYPE ELEMENTS ROUNDS: checksum of the results of as many workers at one aggregator
+flat() {
+	local i n=$((hosts * each)) of=$LAB.flat pids=()
+	"$LAB_TOOL" up "$of" --owner $$ --bridge linux --workers $n || bail "the flat lab did not come up"
+	"$B/saina" -s "/run/saina-lab/$of/control" job add t elements "$2" workers $n dead 60000 >/dev/null
+	for ((i = 0; i < n; i++)); do
+		nsenter --net="/run/netns/saina-$of-w$i" -- "$B/selftests/tree_worker" 10.190.0.1 t $i $i $n "$2" "$3" "$1" \
+			/dev/null >"$WORK/flat.$i" 2>&1 &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	"$LAB_TOOL" down "$of"
+	jq -r .crc "$WORK"/flat.* | sort -u | xargs
+}
+
+# exact WHAT ELEMENTS ROUNDS: after the workers have ended
+exact() {
+	equal "$1: no sum is wrong, and none lacks a worker" "0 0" "$(tree_sum wrong) $(tree_sum some)"
+	equal "$1: all sums were checked" $(($3 * (($2 + 7) / 8) * hosts * each)) "$(tree_sum all)"
+	matches "$1: all workers have the same results" '^[0-9a-f]{8}$' "$(tree_field crc)"
+}
+
+# 1., 2. and 3.
+sums() { # HOSTS WORKERS ELEMENTS ROUNDS TYPE...
+	local n="$1 x $2" elements=$3 rounds=$4 type
+	tree_lab "$1" "$2"
+	for type in "${@:5}"; do
+		tree_job "$type" "$elements"
+		tree_workers "$type" "$elements" "$rounds" "$type"
+		check "$n, $type: all workers end" wait_all 120
+		case $type in
+		int32)	exact "$n, $type" "$elements" "$rounds" ;;
+		float32) equal "$n, $type: the means are those of one aggregator, bit for bit" "$(flat "$type" "$elements" "$rounds")" \
+				"$(tree_field crc)" ;;
+		mixed)	matches "$n, $type scales: all workers have the same results" '^[0-9a-f]{8}$' "$(tree_field crc)"
+			check "$n, $type scales: the error is at most a unit for each worker and half a unit for each level" \
+				[ "$(jq -s 'map(.error)|max < 2' "$WORK"/out.*)" = true ] ;;
+		esac
+		equal "$n, $type: the agent of a host says how many workers the tree has" $((hosts * each)) \
+			"$(saina_at 0 -j job show "$type" | jq '[.. | .tree_workers? // empty][0]')"
+	done
+	lab_down
+}
+sums 2 2 20000 20 int32 float32 mixed
+[ "$quick" = quick ] && { finished; exit; }
+sums 4 4 50000 20 int32 float32 mixed
+sums 4 20 10000 10 int32
+
+# 4. A relay is killed, and comes back
+tree_lab 2 2
+expected_log='saina-uplink'
+tree_job kill 50000
+tree_workers kill 50000 400 int32
+check "relay killed: rounds begin" slowwait 30 tree_round_at_least 20
+for at in 40 80 120; do
+	pid=$(relay_pid 0)
+	check "relay killed: there is one" [ -n "$pid" ]
+	kill -KILL "$pid"
+	check "relay killed: there is a new one" slowwait 10 relay_is_new 0 "$pid"
+	at=$(tree_round)
+	check "relay killed: rounds go on" slowwait 30 tree_round_at_least $((at + 20))
+done
+check "relay killed: all workers end" wait_all 120
+# The node is admitted anew, and in that moment the root may complete a slot without it.
+equal "relay killed: no sum is wrong" 0 "$(tree_sum wrong)"
+equal "relay killed: all sums were checked" 10000000 $(($(tree_sum all) + $(tree_sum some)))
+matches "relay killed: all workers have the same results" '^[0-9a-f]{8}$' "$(tree_field crc)"
+lab_down
+
+# 5. Messages are lost on the uplinks
+expected_log='^$'
+tree_lab 2 2 --loss 10
+tree_job loss 16384
+tree_workers loss 16384 200 int32
+check "10 % of the messages lost on the uplinks: all workers end" wait_all 240
+exact "10 % of the messages lost on the uplinks" 16384 200
+lost=$(json_sum injected-in "$(saina_at root -j stats show global all)")
+check "10 % of the messages lost on the uplinks: some were" [ "${lost:-0}" -gt 10 ]
+lab_down
+finished

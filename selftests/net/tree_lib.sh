@@ -1,0 +1,91 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Jobs across hosts, for tests (after lib.sh) and tools/demo-tree: see tools/lab/tree.sh for the lab.
+
+# tree_lab HOSTS WORKERS [saina-lab's options]: the lab; sets hosts and each (workers of a host)
+tree_lab() {
+	hosts=$1 each=$2
+	"$LAB_TOOL" tree up "$LAB" --owner $$ --bridge linux --hosts "$1" --workers "$2" "${@:3}" >"$WORK/tree" ||
+		bail "the tree did not come up"
+}
+
+# saina_at root|HOST WORDS...: the tool, at the agent of the root or of a host
+saina_at() {
+	local lab=$LAB
+	[ "$1" = root ] || lab=$LAB.h$1
+	"$B/saina" -s "/run/saina-lab/$lab/control" "${@:2}"
+}
+
+# tree_job NAME ELEMENTS [words of both jobs]: the root's job, and one of each host below it
+tree_job() {
+	local h out name=$1 elements=$2 dead=$((15000 * SLOW > 65535 ? 65535 : 15000 * SLOW))
+	local weights=$each
+	shift 2
+	for ((h = 1; h < hosts; h++)); do
+		weights+=,$each
+	done
+	out=$(saina_at root job add "$name" elements "$elements" workers "$hosts" weights "$weights" dead "$dead" "$@" 2>&1) ||
+		bail "no job $name at the root: $out"
+	for ((h = 0; h < hosts; h++)); do
+		out=$(saina_at "$h" job add "$name" elements "$elements" workers "$each" dead "$dead" \
+			uplink 10.190.0.1 parent-job "$name" parent-worker "$h" "$@" 2>&1) ||
+			bail "no job $name at host $h: $out"
+	done
+}
+
+# tree_worker HOST WORKER JOB ELEMENTS ROUNDS TYPE: starts one; what it prints is in $WORK/out.HOST.WORKER
+tree_worker() {
+	nsenter --net="/run/netns/saina-$LAB.h$1-w$2" -- "$B/selftests/tree_worker" "10.190.$(($1 + 1)).1" "$3" "$2" \
+		$(($1 * each + $2)) $((hosts * each)) "$4" "$5" "$6" "$WORK/log.$1.$2" \
+		>"$WORK/out.$1.$2" 2>"$WORK/$1.$2.err" </dev/null &
+	worker_pids[$1.$2]=$!
+}
+
+tree_workers() { # JOB ELEMENTS ROUNDS TYPE
+	local h i
+	rm -f "$WORK"/out.* "$WORK"/log.*
+	for ((h = 0; h < hosts; h++)); do
+		for ((i = 0; i < each; i++)); do
+			tree_worker "$h" "$i" "$@"
+		done
+	done
+}
+
+# tree_field NAME: what the workers say, without repetition
+tree_field() {
+	jq -r ".$1" "$WORK"/out.* | sort -u | xargs
+}
+
+# tree_sum NAME: .. and summed over them
+tree_sum() {
+	jq -s "map(.$1)|add" "$WORK"/out.*
+}
+
+tree_round() { # the last round that worker 0 of host 0 has finished
+	tail -n 1 "$WORK/log.0.0" 2>/dev/null | cut -d' ' -f1
+}
+
+tree_round_at_least() {
+	local round
+	round=$(tree_round)
+	[ "${round:--1}" -ge "$1" ]
+}
+
+# relay_pid HOST: of the relay that the host's agent has started last
+relay_pid() {
+	local agent
+	agent=$(cut -d' ' -f1 "/run/saina-lab/$LAB.h$1/sainad.pid")
+	pgrep -n -P "$agent" -f saina-uplink
+}
+
+relay_is_new() { # HOST PID
+	local pid
+	pid=$(relay_pid "$1")
+	[ -n "$pid" ] && [ "$pid" != "$2" ]
+}
+
+# UDP payload that went up from the host to the root, as its relay counts
+bytes_up() { # HOST JOB
+	saina_at "$1" -j job show "$2" | jq '.uplink.bytes_up // .[0].uplink.bytes_up'
+}
