@@ -88,6 +88,10 @@ demo-torch: torch-deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all
 	tools/demo-torch $(DEMO_ARGS)
 
+demo-tree: torch-deps
+	+$(MAKE) --no-print-directory -j$(shell nproc) all $(B)/selftests/tree_worker
+	tools/demo-tree $(DEMO_ARGS)
+
 demo: deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all
 	tools/demo $(DEMO_ARGS)
@@ -135,6 +139,7 @@ clean:
 help:
 	@echo 'make demo            set up everything, train eight workers five ways, draw the picture'
 	@echo 'make demo-torch      a training script under torchrun with stragglers, with Gloo and with SAINA: table and picture'
+	@echo 'make demo-tree       workers on four hosts with slow uplinks: a tree, one aggregator, Gloo: table and picture'
 	@echo 'make demo-vm         a small version of make demo in a VM, with saina.ko and the kernel datapath of Open vSwitch (DEMO_VM_KERNEL=6.12)'
 	@echo 'make check           set up everything, run the quick tests: 8 to 12 minutes on two cores'
 	@echo 'make check-all       the same with all tests: more than an hour (SHARD=2/4: the second of four parts)'
@@ -154,7 +159,7 @@ help:
 	@echo 'SAN=address          build with ASan and UBSan in build/san-address (SAN=thread: TSan)'
 	@echo 'V=1                  show the commands that make runs'
 
-.PHONY: all deps torch-deps deb deb-deps demo demo-torch check check-all check-programs check-downloads clean help install
+.PHONY: all deps torch-deps deb deb-deps demo demo-torch demo-tree check check-all check-programs check-downloads clean help install
 .DELETE_ON_ERROR:
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -22,6 +22,7 @@ NOT_INSTALLED = {
     "tools/demo": "run from a checkout, by make demo",
     "tools/demo.gp": "run from a checkout, by make demo",
     "tools/demo-torch": "run from a checkout, by make demo-torch",
+    "tools/demo-tree": "run from a checkout, by make demo-tree",
     "tools/get-digits": "run from a checkout, by make demo",
     "tools/lab": "Python side of the lab, for the demos",
     "tools/quickstart/qemu": "run from a checkout: needs the test VM",
@@ -33,7 +34,7 @@ NOT_INSTALLED = {
     "kmod/dkms.conf.in": "goes into the package saina-dkms",
 }
 #: what of the product may name files of selftests/, not only in comments
-NAMES_EVIDENCE = {"tools/demo", "tools/demo-torch", "tools/quickstart/qemu", "tools/netlink/generate", "tools/netlink/attrs-gen", "tools/metrics-table"}
+NAMES_EVIDENCE = {"tools/demo", "tools/demo-torch", "tools/demo-tree", "tools/quickstart/qemu", "tools/netlink/generate", "tools/netlink/attrs-gen", "tools/metrics-table"}
 
 
 def tracked(*folders):
