@@ -20,8 +20,12 @@ static struct saina_job_conf *more;
 
 static void must(bool same)
 {
-	if (!same)
-		tap_bail("program and oracle differ: %s", harness.diff);
+	if (same)
+		return;
+	/* no "Bail out": mutants.sh takes that for a program that does not load */
+	tap_note("%s", harness.diff);
+	tap_ok(false, "switch: program and oracle agree");
+	exit(1);
 }
 
 static struct oracle *programs_open(void)
