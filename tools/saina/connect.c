@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/stat.h>
 
 #include "tool.h"
 
-#define PROBE_MS 3000 /* time for an agent beside saina.ko to answer; one that does not hangs */
+#define PROBE_MS 3000 /* time for an agent to say which backend it has; one that does not hangs */
 #define UNIX_LISTENS 0x10000	/* in the flags of /proc/net/unix */
 
 bool is_kernel(const struct saina_ctl *ctl)
@@ -19,11 +20,16 @@ bool is_kernel(const struct saina_ctl *ctl)
 	return !strcmp(saina_ctl_peer(ctl), "kernel");
 }
 
-static bool is_chosen(const struct tool *t)
+bool module_loaded(void)
 {
-	const char *path = t->socket ? t->socket : getenv("SAINA_CONTROL");
+	return !access("/sys/module/saina", F_OK);
+}
 
-	return path && *path;
+static const char *variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
 }
 
 static void limits_cb(void *arg, const void *obj)
@@ -38,22 +44,13 @@ int limits_of(struct saina_ctl *ctl, struct saina_limits_attrs *l)
 			      limits_cb, l);
 }
 
-/* Which backend has the jobs of @ctl: enum saina_backend, 0: unknown. */
-static int backend_of(struct saina_ctl *ctl)
-{
-	struct saina_limits_attrs l;
-
-	return limits_of(ctl, &l) ? 0 : l.backend;
-}
-
 static struct saina_ctl *open_agent(const char **error)
 {
-	const char *path = getenv("SAINA_CTL_SOCKET");
+	const char *path = variable("SAINA_CTL_SOCKET");
 	struct saina_ctl *ctl;
 
-	if (!path || !*path || !strcmp(path, "kernel"))
-		path = SAINA_CTL_SOCKET;
-	return saina_ctl_open(&ctl, path, error) ? NULL : ctl;
+	saina_ctl_open(&ctl, path && strcmp(path, "kernel") ? path : SAINA_CTL_SOCKET, error);
+	return ctl;
 }
 
 /* Does the agent listen in this network namespace?  In another one it serves other jobs. */
@@ -78,18 +75,23 @@ static bool serves_here(const struct saina_ctl *agent)
 	return here;
 }
 
-/* Asks for the agent's backend, with a short time-out; 0: no answer, which is reported. */
-static int probe_backend(struct saina_ctl *agent)
+/* Asks for the agent's backend, with a short time-out; 0: no agent, or no answer. */
+static int backend_of(struct saina_ctl *agent)
 {
-	int backend;
+	struct saina_limits_attrs l;
+	int ret;
 
+	if (!agent)
+		return 0;
 	saina_ctl_set_timeout(agent, PROBE_MS);
-	backend = backend_of(agent);
+	ret = limits_of(agent, &l);
 	saina_ctl_set_timeout(agent, SAINA_CTL_TIMEOUT_MS);
-	if (!backend)
+	if (!ret)
+		return l.backend;
+	if (module_loaded())
 		fprintf(stderr, "saina: note: %s; only the kernel is used\n",
 			saina_ctl_error(agent));
-	return backend;
+	return 0;
 }
 
 struct saina_ctl *connect_serving_agent(void)
@@ -97,33 +99,40 @@ struct saina_ctl *connect_serving_agent(void)
 	const char *error;
 	struct saina_ctl *agent = open_agent(&error);
 
-	if (agent && probe_backend(agent) == SAINA_BACKEND_KERNEL && serves_here(agent))
+	if (backend_of(agent) == SAINA_BACKEND_KERNEL && serves_here(agent))
 		return agent;
 	saina_ctl_close(agent);
 	return NULL;
 }
 
 /*
+ * The agent is asked first: it knows whether saina.ko has its jobs.
  * @through_agent: prefer the agent of the kernel's jobs to the kernel
  * @unused: out: saina.ko is loaded, but an agent that does not use it has the jobs
  */
 static struct saina_ctl *find(const struct tool *t, bool through_agent, bool *unused,
 			      const char **error)
 {
+	const char *chosen = t->socket && *t->socket ? t->socket : variable("SAINA_CONTROL") ?:
+			     variable("SAINA_CTL_SOCKET");
 	struct saina_ctl *ctl, *agent;
-	const char *ignored;
 	int backend;
 
 	*unused = false;
-	if (saina_ctl_open(&ctl, t->socket, error) || !is_kernel(ctl))
+	if (chosen && strcmp(chosen, "kernel")) {
+		saina_ctl_open(&ctl, chosen, error);
 		return ctl;
-	agent = open_agent(&ignored);
-	backend = agent ? probe_backend(agent) : 0;
-	*unused = backend == SAINA_BACKEND_AGENT && !is_chosen(t);
-	if (*unused || (through_agent && backend == SAINA_BACKEND_KERNEL && serves_here(agent))) {
-		saina_ctl_close(ctl);
+	}
+	agent = open_agent(error);
+	backend = backend_of(agent);
+	if (backend == SAINA_BACKEND_AGENT && !chosen) {
+		*unused = module_loaded();
 		return agent;
 	}
+	if (through_agent && backend == SAINA_BACKEND_KERNEL && serves_here(agent))
+		return agent;
+	if (saina_ctl_open(&ctl, "kernel", error) && !chosen)
+		return agent ?: open_agent(error);
 	saina_ctl_close(agent);
 	return ctl;
 }

@@ -12,8 +12,6 @@
 
 #include "doctor_check.h"
 
-#define MODULE "/sys/module/saina"
-
 /* The agent, if it answers. */
 struct agent_state {
 	struct saina_ctl *ctl;
@@ -109,7 +107,7 @@ static void report_module_loaded(const struct doc_state *s, const struct agent_s
 	char text[32] = "";
 	int users = 0;
 
-	if (doc_read_line(MODULE "/refcnt", text, sizeof(text)))
+	if (doc_read_line("/sys/module/saina/refcnt", text, sizeof(text)))
 		users = atoi(text);
 	if (access("/sys/kernel/btf/saina", F_OK))
 		doc_report(DOC_WARN, "module-btf",
@@ -177,7 +175,7 @@ void doc_backend(struct doc_state *s)
 	const char *error;
 
 	s->ctl = connect_quiet(s->t, &error);
-	agent.ctl = connect_agent_quiet(s->t, &agent.error);
+	agent.ctl = s->ctl && is_kernel(s->ctl) ? connect_agent_quiet(s->t, &agent.error) : s->ctl;
 	if (agent.ctl) {
 		agent.backend = limits_of(agent.ctl, &l) ? 0 : l.backend;
 		snprintf(agent.where, sizeof(agent.where), "%s", saina_ctl_peer(agent.ctl));
@@ -188,10 +186,10 @@ void doc_backend(struct doc_state *s)
 				   saina_ctl_warning(agent.ctl));
 		adopt_bridge(s, &l, agent.where);
 	}
-	if (access(MODULE, F_OK))
-		report_module_absent(&agent);
-	else
+	if (module_loaded())
 		report_module_loaded(s, &agent);
+	else
+		report_module_absent(&agent);
 	if (!s->ctl) {
 		doc_report(DOC_WARN, "control-plane",
 			   "start sainad, then run saina doctor again for more checks", "%s", error);
@@ -203,5 +201,6 @@ void doc_backend(struct doc_state *s)
 			   "start sainad: without it no worker can join and no port is attached", "%s",
 			   agent.error);
 	read_lists(s, &agent);
-	saina_ctl_close(agent.ctl);
+	if (agent.ctl != s->ctl)
+		saina_ctl_close(agent.ctl);
 }

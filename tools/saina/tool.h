@@ -16,7 +16,7 @@
 /* The command line options. */
 struct tool {
 	enum out_mode	mode;
-	const char	*socket;	/* -s; NULL: saina_ctl_open() chooses */
+	const char	*socket;	/* -s; NULL: connect.c chooses */
 	bool		show_tokens;
 };
 
@@ -65,6 +65,7 @@ struct saina_ctl *connect_agent_quiet(const struct tool *t, const char **error);
 /* The agent that serves the kernel's jobs of this network namespace, or NULL. */
 struct saina_ctl *connect_serving_agent(void);
 bool is_kernel(const struct saina_ctl *ctl);
+bool module_loaded(void);
 /* Reads the limits, the backend and the bridge of @ctl. Returns 0 or a negative errno. */
 int limits_of(struct saina_ctl *ctl, struct saina_limits_attrs *l);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Client of the configuration interface (uapi/linux/saina.h): connects to the control
- * plane, that is to generic netlink family "saina" if saina.ko is loaded, else to the
- * agent's unix socket, and exchanges netlink messages with it.
+ * Client of the configuration interface (uapi/linux/saina.h): connects to the control plane, that
+ * is to generic netlink family "saina" of saina.ko, or to the agent's unix socket, and exchanges
+ * netlink messages with it.
  */
 #ifndef SAINA_CTL_H
 #define SAINA_CTL_H
@@ -12,13 +12,12 @@
 #include "linux/saina.h"
 #include "saina/bpf.h"
 
-#define SAINA_CTL_SOCKET "/run/saina/control"	/* default; SAINA_CONTROL overrides */
+#define SAINA_CTL_SOCKET "/run/saina/control"	/* default of the agent */
 
 struct saina_ctl;
 
-/* @path: a unix socket, or "kernel"; NULL: $SAINA_CONTROL, $SAINA_CTL_SOCKET, the kernel,
- * the default socket, in this order.  On failure *error is a sentence that says what to do
- * next (static storage). */
+/* @path: a unix socket, or "kernel".  On failure *error is a sentence that says what to do next
+ * (static storage). */
 int saina_ctl_open(struct saina_ctl **ctl, const char *path, const char **error);
 void saina_ctl_close(struct saina_ctl *ctl);
 #define SAINA_CTL_TIMEOUT_MS 15000 /* default: a control plane that takes longer hangs */

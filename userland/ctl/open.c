@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Connecting to the control plane: the kernel's, else the agent's.
+ * Connecting to the control plane: the kernel's, or the agent's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -118,8 +118,7 @@ static int socket_open(struct saina_ctl *ctl, const char *path)
 	return 0;
 }
 
-/* @kernel: errno of kernel_open(); 0: @path was chosen, the kernel was not tried */
-static void open_error_set(int err, const char *path, int kernel)
+static void open_error_set(int err, const char *path)
 {
 	const char *what;
 
@@ -146,21 +145,15 @@ static void open_error_set(int err, const char *path, int kernel)
 	default:
 		what = strerror(-err);
 	}
-	if (!kernel)
-		snprintf(open_error, sizeof(open_error),
-			 "no control plane at %s: %s; start sainad with that control socket, or name the right one (-s, SAINA_CONTROL)",
-			 path, what);
-	else
-		snprintf(open_error, sizeof(open_error),
-			 "no control plane: %s%s, and at %s: %s; start sainad, or name its control socket (-s, SAINA_CONTROL)",
-			 kernel == -ENOENT ? "saina.ko is not loaded" : "in the kernel: ",
-			 kernel == -ENOENT ? "" : strerror(-kernel), path, what);
+	snprintf(open_error, sizeof(open_error),
+		 "no control plane at %s: %s; start sainad with that control socket, or name the right one (-s, SAINA_CONTROL)",
+		 path, what);
 }
 
 int saina_ctl_open(struct saina_ctl **out, const char *path, const char **error)
 {
 	struct saina_ctl *ctl = calloc(1, sizeof(*ctl));
-	int ret, kernel = 0;
+	int ret;
 
 	*out = NULL;
 	*error = open_error;
@@ -171,28 +164,17 @@ int saina_ctl_open(struct saina_ctl **out, const char *path, const char **error)
 	ctl->last = &ctl->first;
 	ctl->timeout_ms = SAINA_CTL_TIMEOUT_MS;
 	ctl->fd = -1;
-	if (!path || !*path)
-		path = getenv("SAINA_CONTROL");
-	if (!path || !*path)
-		path = getenv("SAINA_CTL_SOCKET");
-	if (path && !strcmp(path, "kernel")) {
+	if (!strcmp(path, "kernel")) {
 		ret = kernel_open(ctl);
 		if (ret)
 			snprintf(open_error, sizeof(open_error),
 				 "no control plane in the kernel: %s; load saina.ko (modprobe saina), or use sainad as the control plane (control_plane = \"agent\")",
 				 ret == -ENOENT ? "saina.ko is not loaded" : strerror(-ret));
-		goto done;
+	} else {
+		ret = socket_open(ctl, path);
+		if (ret)
+			open_error_set(ret, path);
 	}
-	if (!path || !*path) {
-		ret = kernel = kernel_open(ctl);
-		if (!ret)
-			goto done;
-		path = SAINA_CTL_SOCKET;
-	}
-	ret = socket_open(ctl, path);
-	if (ret)
-		open_error_set(ret, path, kernel);
-done:
 	if (ret) {
 		free(ctl);
 		return ret;
