@@ -61,7 +61,7 @@ struct saina_job {
 	__u32	generation;
 	__u32	first_round;		/* of the data path's state, 0 for a fresh job */
 	__u64	elements;
-	__u64	memory;			/* bytes of maps, saina_core_memory() */
+	__u64	memory;			/* bytes of maps (Documentation/architecture.rst, 5) */
 	__u64	active;
 	__u64	relay;
 	char	name[SAINA_NAME_LEN];
@@ -172,10 +172,5 @@ void saina_core_snapshot(const struct saina_job *job, struct saina_job_conf *con
 
 /* Workers that the first @n of a job stand for. */
 __u32 saina_job_weight(const struct saina_job *job, int n);
-
-/* Bytes of map memory a job takes (documented in Documentation/architecture.rst). */
-__u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring);
-/* ... and a job with shared memory beyond that. */
-__u64 saina_core_memory_shared(__u32 payload, __u32 pool, __u32 workers);
 
 #endif /* _SAINA_CORE_H */

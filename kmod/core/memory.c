@@ -4,61 +4,25 @@
 #include "core/internal.h"
 
 /**
- * saina_core_memory() - bytes of map memory a job takes
- * @elements: of the gradient; int16: pairs
- * @payload: elements of one message; int16: pairs
- * @pool: hot slots
- * @ring: rounds of results kept
+ * saina_job_memory() - compute the bytes of map memory that a job takes
+ * @job: its @memory is set, by its segments and policies; without a size 0
  *
- * Hot slots, result ring, sign bits, last-counted table and one snapshot.  The
- * counters (about 30 kB per CPU and job) are not counted in.
- *
- * Return: bytes
+ * Hot slots, result ring, sign bits, last-counted table and one snapshot; the workers' inputs in shared
+ * memory; views of groups.  The counters (about 30 kB per CPU and job) are not counted in.
  */
-__u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring)
-{
-	__u64 slot = sizeof(struct saina_slot_meta) + 4ull * payload;
-	__u64 segments = saina_div(elements + payload - 1, payload);
-
-	return pool * slot + segments * ring * slot + segments * 8 * SAINA_SIGN_WORDS(payload, 1) +
-	       segments * sizeof(struct saina_counted) + sizeof(struct saina_job_conf);
-}
-
-/**
- * saina_core_memory_shared() - bytes of map memory that a job with shared memory takes beyond that
- * @payload: elements of a segment
- * @pool: hot slots
- * @workers: of the job
- *
- * An input array for each worker.
- *
- * Return: bytes
- */
-__u64 saina_core_memory_shared(__u32 payload, __u32 pool, __u32 workers)
-{
-	return (sizeof(struct saina_input_head) + 4ull * payload) * pool * workers;
-}
-
-/* Bytes of map memory of the views that a job has of its groups. */
-static __u64 memory_of_views(__u32 segments, __u32 payload, __u32 groups)
-{
-	return groups * (sizeof(struct saina_slot_meta) + 4ull * payload) * segments;
-}
-
-/* What the maps of a job take: of its size, and of its policies. */
 void saina_job_memory(struct saina_job *job)
 {
-	__u64 elements = job->elem == SAINA_ELEM_INT16 ? (job->elements + 1) / 2 : job->elements;
+	__u64 slot = sizeof(struct saina_slot_meta) + 4ull * job->payload, segments = job->segments;
+	__u32 groups = job->policy.groups > job->next.groups ? job->policy.groups : job->next.groups;
 
 	job->memory = 0;
-	if (!elements)
+	if (!segments)
 		return;
-	job->memory = saina_core_memory(elements, job->payload, job->pool, job->ring);
+	job->memory = (job->pool + segments * job->ring) * slot + sizeof(struct saina_job_conf) +
+		      segments * (8 * SAINA_SIGN_WORDS(job->payload, 1) + sizeof(struct saina_counted));
 	if (job->by_reference)
-		job->memory += saina_core_memory_shared(job->payload, job->pool, job->workers);
-	job->memory += memory_of_views(job->segments, job->payload,
-				       job->policy.groups > job->next.groups ?
-					       job->policy.groups : job->next.groups);
+		job->memory += (sizeof(struct saina_input_head) + 4ull * job->payload) * job->pool * job->workers;
+	job->memory += segments * slot * groups;
 }
 
 /* Bytes that a job may take which has @has of those of all jobs already. */

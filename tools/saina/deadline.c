@@ -133,17 +133,6 @@ static struct deadline_choice expect(const struct deadline *d, const struct mode
 	return c;
 }
 
-struct deadline_choice deadline_expect(const struct deadline *d, struct deadline_setting s)
-{
-	struct deadline_choice c;
-	struct model m;
-
-	model_init(&m, d);
-	c = expect(d, &m, bucket_of(s.timeout_us), s.k_min);
-	c.set = s;
-	return c;
-}
-
 /* Probability that a round has not ended at the end of bucket @b. */
 static double open_share(const struct model *m, int b, unsigned int k_min)
 {

@@ -63,9 +63,6 @@ struct deadline_choice {
 /* Adds a measurement, made with @d->set in force; older ones lose weight. */
 void deadline_observe(struct deadline *d, const struct arrivals *a);
 
-/* What is expected of setting @s; its T is rounded up to the end of a bucket. */
-struct deadline_choice deadline_expect(const struct deadline *d, struct deadline_setting s);
-
 /*
  * Changes @d->set to what should be in force now, which may be a trial. Returns what is expected of
  * it.

@@ -144,7 +144,5 @@ int saina_dp_event_dispatch(struct saina_dp *dp, const struct saina_dp_cb *cb);
 
 /* The XDP program, for BPF_PROG_TEST_RUN. */
 int saina_dp_prog_fd(const struct saina_dp *dp);
-/* Likewise the tc program; -1: it could not be loaded. */
-int saina_dp_tc_prog_fd(const struct saina_dp *dp);
 
 #endif /* SAINA_DP_H */

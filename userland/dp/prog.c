@@ -25,11 +25,6 @@ int saina_dp_prog_fd(const struct saina_dp *dp)
 	return dp->prog[DP_PROG_XDP];
 }
 
-int saina_dp_tc_prog_fd(const struct saina_dp *dp)
-{
-	return dp->prog[DP_PROG_TC];
-}
-
 /* libbpf's print callback has no argument for the handle. */
 static __thread struct saina_dp *log_to;
 static __thread bool log_failures_as_debug;	/* of an optional object */
