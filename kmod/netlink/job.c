@@ -11,17 +11,12 @@ int saina_nl_job_new_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct saina_request *rq = saina_request_of(info);
 	const struct saina_job *job;
-	struct sk_buff *reply;
 	int ret;
 
-	/* first what can fail: a job that was made stays */
-	reply = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
-	if (!reply)
-		return -ENOMEM;
 	ret = saina_core_job_new(rq->sn->core, &rq->job, &job, &rq->err);
 	if (!ret)
 		saina_nlmsg_show_job(rq->sn, job, true, &rq->job);
-	return saina_request_answer(rq, ret, reply, &saina_job_class);
+	return saina_request_answer(rq, ret, &saina_job_class);
 }
 
 int saina_nl_job_set_doit(struct sk_buff *skb, struct genl_info *info)
@@ -53,17 +48,13 @@ int saina_nl_job_get_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct saina_request *rq = saina_request_of(info);
 	const struct saina_job *job;
-	struct sk_buff *reply;
 	int ret;
 
-	reply = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
-	if (!reply)
-		return -ENOMEM;
 	ret = saina_request_job(rq, SAINA_A_JOB_ID, rq->job.id, SAINA_A_JOB_NAME, rq->job.name,
 				true, &job);
 	if (!ret)
 		saina_nlmsg_show_job(rq->sn, job, rq->admin, &rq->job);
-	return saina_request_answer(rq, ret, reply, &saina_job_class);
+	return saina_request_answer(rq, ret, &saina_job_class);
 }
 
 int saina_nl_job_get_start(struct netlink_callback *cb)
@@ -97,13 +88,9 @@ int saina_nl_job_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 int saina_nl_limits_get_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct saina_request *rq = saina_request_of(info);
-	struct sk_buff *reply;
 
-	reply = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
-	if (!reply)
-		return -ENOMEM;
 	saina_limits_show(rq->sn->core, SAINA_BACKEND_KERNEL, &rq->limits);
-	return saina_request_answer(rq, 0, reply, &saina_limits_class);
+	return saina_request_answer(rq, 0, &saina_limits_class);
 }
 
 int saina_nl_limits_set_doit(struct sk_buff *skb, struct genl_info *info)

@@ -110,8 +110,7 @@ int saina_request_end(struct saina_request *rq, int error)
 	return error ? refuse(rq, error) : 0;
 }
 
-int saina_request_answer(struct saina_request *rq, int error, struct sk_buff *reply,
-			 const struct saina_attr_class *c)
+int saina_request_answer(struct saina_request *rq, int error, const struct saina_attr_class *c)
 {
 	const struct genlmsghdr *g = nlmsg_data(rq->nlh);
 	struct saina_nlmsg_to to = {
@@ -119,15 +118,18 @@ int saina_request_answer(struct saina_request *rq, int error, struct sk_buff *re
 		.seq = rq->nlh->nlmsg_seq,
 		.cmd = g->cmd,
 	};
+	struct sk_buff *reply;
 
-	if (!error) {
-		error = saina_nlmsg_put(reply, &to, c, &rq->has);
-		if (!error)
-			return genlmsg_unicast(rq->sn->net, reply, to.portid);
+	if (error)
+		return refuse(rq, error);
+	error = saina_nlmsg_put(rq->reply, &to, c, &rq->has);
+	if (error) {
 		saina_refuse(&rq->err, error, 0, "the answer does not fit a message");
+		return refuse(rq, error);
 	}
-	nlmsg_free(reply);
-	return refuse(rq, error);
+	reply = rq->reply;
+	rq->reply = NULL;
+	return genlmsg_unicast(rq->sn->net, reply, to.portid);
 }
 
 static int pre_doit(struct sk_buff *skb, struct genl_info *info, bool admin)
@@ -141,10 +143,13 @@ static int pre_doit(struct sk_buff *skb, struct genl_info *info, bool admin)
 	if (admin && !rq->admin)
 		ret = saina_refuse(&rq->err, -EPERM, 0,
 				   "changing anything needs CAP_NET_ADMIN in the user namespace of the network namespace");
-	if (ret) {
+	if (ret)
 		ret = refuse(rq, ret);
+	/* first what can fail: a job that was made stays */
+	rq->reply = ret ? NULL : genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	if (!rq->reply) {
 		kfree(rq);
-		return ret;
+		return ret ?: -ENOMEM;
 	}
 	info->user_ptr[0] = rq;
 	mutex_lock(&rq->sn->lock);
@@ -169,6 +174,7 @@ void saina_nl_post_doit(const struct genl_split_ops *ops, struct sk_buff *skb,
 	struct saina_request *rq = info->user_ptr[0];
 
 	mutex_unlock(&rq->sn->lock);
+	nlmsg_free(rq->reply);
 	kfree(rq);
 }
 

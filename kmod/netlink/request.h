@@ -13,6 +13,7 @@
  * @nlh: its header
  * @sn: of the sender
  * @admin: the sender may change things and see tokens and sessions
+ * @reply: allocated before anything is changed, for the operations that have one
  * @bad: guilty attribute that @err cannot name, or NULL
  * @err: of a refusal
  * @has: attributes of the request that are there; first member of those that follow
@@ -25,6 +26,7 @@ struct saina_request {
 	struct nlmsghdr *nlh;
 	struct saina_net *sn;
 	bool admin;
+	struct sk_buff *reply;
 	const struct nlattr *bad;
 	struct saina_core_err err;
 	union {
@@ -46,9 +48,8 @@ int saina_request_dump(struct saina_request *rq, struct netlink_callback *cb);
 
 /* What a handler returns: 0, or after a refusal. */
 int saina_request_end(struct saina_request *rq, int error);
-/* The same, after @reply is sent with the attributes in @rq; it is freed after a refusal. */
-int saina_request_answer(struct saina_request *rq, int error, struct sk_buff *reply,
-			 const struct saina_attr_class *c);
+/* The same, after the reply is sent with the attributes in @rq, which are of set @c. */
+int saina_request_answer(struct saina_request *rq, int error, const struct saina_attr_class *c);
 
 /*
  * The job of the request's attributes @id_attr (@id) and @name_attr (@name): 0, or a

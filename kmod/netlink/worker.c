@@ -70,16 +70,12 @@ int saina_nl_worker_get_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct saina_request *rq = saina_request_of(info);
 	const struct saina_job *job;
-	struct sk_buff *reply;
 	int ret;
 
-	reply = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
-	if (!reply)
-		return -ENOMEM;
 	ret = worker_find(rq, &job);
 	if (!ret)
 		saina_nlmsg_show_worker(rq->sn, job, rq->worker.id, rq->admin, &rq->worker);
-	return saina_request_answer(rq, ret, reply, &saina_worker_class);
+	return saina_request_answer(rq, ret, &saina_worker_class);
 }
 
 int saina_nl_worker_get_start(struct netlink_callback *cb)
