@@ -170,13 +170,6 @@ static void test_name(void **state)
 	o.job_name = "a-name-of-more-than-31-characters";
 	opened(&o, -EINVAL, "1..31");
 	agg_stop(a);
-
-	c.name = NULL;
-	a = agg_start(&c);
-	o = member_opts(a, -1);
-	o.job_name = "vision";
-	opened(&o, -EPROTO, "give the number of job vision");
-	agg_stop(a);
 }
 
 static void test_size(void **state)

@@ -42,10 +42,11 @@ static void say_waiting(struct run *r, uint32_t round)
 		say_ranks(r->info.behind, "so many rounds behind that the round cannot begin (lead in saina-job(8))");
 	else if (r->info.missing || missing)
 		say_ranks(r->info.missing ?: missing, "missing");
-	else
+	else if (!r->info.reason[0])
 		fprintf(stderr, "all %d ranks are alive; to see which one is missing, run saina job show %d on the bridge's host",
 			r->info.workers, r->info.job);
-	fprintf(stderr, "%s%s\n", r->info.reason[0] ? ": " : "", r->info.reason);
+	fprintf(stderr, "%s%s\n", r->info.reason[0] && (r->info.behind || r->info.missing || missing) ? ": " : "",
+		r->info.reason);
 }
 
 int run_wait(struct run *r, struct saina_req *req, uint32_t round, struct saina_call *call)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* JOIN: who is admitted, as which worker. */
-#include <ctype.h>
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include "agent/ports/ports.h"
 #include "agent/backend/backend.h"
 #include "agent/members/internal.h"
+#include "ctl/obj.h"
 
 #define REJOIN_HOLD_NS 2000000000ull	/* below the 5 s that libsaina repeats a JOIN for */
 #define SILENT_MS      1000		/* in addition to two heartbeats */
@@ -24,13 +24,10 @@ static bool token_equal(const __u8 *x, const __u8 *y)
 	return !diff;
 }
 
-static void sanitize_name(const char *from, char *to)
+static void copy_name(char *to, const char *from)
 {
-	int i;
-
-	for (i = 0; i < SAINA_NAME_LEN - 1 && from[i]; i++)
-		to[i] = isprint((unsigned char)from[i]) ? from[i] : '?';
-	to[i] = 0;
+	snprintf(to, SAINA_NAME_LEN, "%.*s", SAINA_NAME_LEN - 1, from);
+	saina_ctl_sanitize(to);
 }
 
 /* Is this the live worker itself, whose link or MAC address was replaced (liveness.c)? */
@@ -248,7 +245,7 @@ static void admit_at(struct agent *a, const struct join *j, const struct saina_j
 
 	req.ifindex = place->ifindex;
 	memcpy(req.mac, place->mac, sizeof(req.mac));
-	sanitize_name(join->name, req.name);
+	copy_name(req.name, join->name);
 
 	aux = jobs_worker(a, job, w);
 	numerics_read(a, job, w);
@@ -310,7 +307,7 @@ static const struct saina_job *find_job(struct agent *a, const struct sender *fr
 	char name[SAINA_NAME_LEN] = "";
 
 	if (named)
-		sanitize_name(by->job, name);
+		copy_name(name, by->job);
 	job = saina_core_job_find(a->jobs->core, !named, id, name, NULL);
 	if (job)
 		return job;

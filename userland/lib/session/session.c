@@ -422,13 +422,6 @@ static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uin
 					   j->address);
 			return;
 		}
-		if (reason == SAINA_REFUSE_MALFORMED && saina_session_by_name(j)) {
-			saina_session_fail(j, e,
-					   "the agent at %s knows jobs by number only (it is of an "
-					   "earlier version): give the number of job %s",
-					   j->address, j->named);
-			return;
-		}
 		break;
 	case PHASE_LEAVING:
 		j->gone = j->changed = true;

@@ -163,10 +163,7 @@ def places(layout: List[Bucket], at: int, payload: int) -> Dict[int, Tuple[int, 
     """{id of a parameter: (first element, elements)}: the first bucket begins at element @at, each at a segment of @payload elements."""
     found = {}
     for b in layout:
-        first = at
-        for p in b.parameters:
-            found[id(p)] = (first, p.numel())
-            first += p.numel()
+        found.update((id(p), (at + offset, p.numel())) for p, offset in zip(b.parameters, b.offsets()))
         at += whole(b.numel, payload)
     return found
 

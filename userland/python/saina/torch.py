@@ -51,8 +51,6 @@ from .wrapper import collective_of
 
 __all__ = ["State", "Straggler", "Stragglers", "all_reduce", "allreduce_hook"]
 
-#: Elements of the largest segment: what an array can waste at its end while the job's payload is not known.
-_PAYLOAD_MAX = 8192
 #: The largest number of arrays that join() can say.
 _ARRAYS_MAX = 65535
 
@@ -242,14 +240,10 @@ class State(Steps):
             try:
                 self._worker = join(elements=numel, arrays=min(arrays, _ARRAYS_MAX), per_worker=PER_WORKER, **how)
             except Error as e:
-                if e.errno == errno.EPROTO:
-                    # An agent of an earlier release, which does not know arrays.
-                    self._worker = join(elements=numel + (arrays + 1) * _PAYLOAD_MAX, **how)
-                elif _has_too_few(e):
+                if _has_too_few(e):
                     raise Error(e.errno, f"{e.strerror}.  This model has {numel} parameters and running statistics: a job with {PER_WORKER} elements "
                                          f"for each worker and a payload for each of {arrays + 1} arrays more, or `elements auto' holds its gradients") from None
-                else:
-                    raise
+                raise
             register(self, membership.found(self._worker.info()))
         except BaseException:
             self.close()
