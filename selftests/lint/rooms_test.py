@@ -20,7 +20,6 @@ PRODUCT = ("uapi", "kmod", "userland", "tools")
 #: {file or folder that is not installed: why it is in the room of the product}
 NOT_INSTALLED = {
     "tools/demo": "run from a checkout, by make demo",
-    "tools/demo.gp": "run from a checkout, by make demo",
     "tools/demo-torch": "run from a checkout, by make demo-torch",
     "tools/demo-tree": "run from a checkout, by make demo-tree",
     "tools/get-digits": "run from a checkout, by make demo",

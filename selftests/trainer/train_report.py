@@ -181,7 +181,7 @@ def draw(out: str, runs: list[Run], target: float) -> None:
     first = runs[0].info
     sth = next((w[4:] for r in runs for w in r.policy.replace(":", ",").split(",") if w.startswith("sth=")), "0.5")
     note = f"{first['parameters']} parameters, {first['workers']} workers{' (SIMULATED)' if first['simulated'] else ''}, same stragglers in all runs"
-    script = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../tools/demo.gp")
+    script = os.path.join(os.path.dirname(os.path.realpath(__file__)), "demo.gp")
     settings = (f"dir = '{out}'; target = {target * 100:g}; workers = {first['workers']}; sth = {sth}; runs = '{' '.join(r.name for r in runs)}'; "
                 f"policies = '{' '.join(r.policy for r in runs)}'; times = '{' '.join(str(r.target_s or 0) for r in runs)}'; note = '{note}'")
     for kind in "", "svg = 1; ":
