@@ -153,7 +153,7 @@ def check_ready() -> None:
     if os.geteuid() != 0:
         raise BenchError("needs root for network namespaces: run `make bench' with sudo")
     check_commands("mpirun", advice="tools/install-deps bench")
-    check_built("bench-saina", "sainad", "saina")
+    check_built("libsaina.so", "sainad", "saina")
 
 
 def measure(a: argparse.Namespace, rows: list[dict], left_out: dict[str, str]) -> None:

@@ -41,7 +41,7 @@ output_matches() { # ERE COMMAND...
 missing() { # prints the files of a fixed list that are not installed
 	local f
 	for f in bin/saina-allreduce sbin/{saina,sainad,saina-lab} include/saina.h \
-		lib/libsaina.{a,so,so.0} lib/pkgconfig/saina.pc lib/saina/saina_{xdp,tc}{,_kmod}.bpf.o lib/saina/bench/{host,peer}.py lib/saina/bench-saina \
+		lib/libsaina.{a,so,so.0} lib/pkgconfig/saina.pc lib/saina/saina_{xdp,tc}{,_kmod}.bpf.o lib/saina/bench/{host,peer}.py \
 		share/man/man8/saina{,d}.8 share/man/man3/libsaina.3 share/doc/saina/sainad.conf share/doc/saina/examples/{fit.c,ddp.py} \
 		share/saina/wireshark/saina.lua share/saina/grafana/saina.json share/saina/quickstart/{podman,common.sh} share/saina/ticker.sh; do
 		[ -e "$tmp/root$prefix/$f" ] || echo "$f"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The processes of one contender, one for each worker, and the protocol with them, which
-saina.c describes."""
+peer.py describes."""
 
 import os
 import selectors
@@ -10,7 +10,7 @@ import subprocess
 import time
 from contextlib import suppress
 
-from lab import BUILD, BenchError, Lab
+from lab import BenchError, Lab
 
 START_TIMEOUT = 60
 COMMAND_TIMEOUT = 30
@@ -58,10 +58,6 @@ class Group:
         os.unlink(self.socket_path)
         self.listen()
         self.start()
-
-    @staticmethod
-    def program(name: str) -> str:
-        return os.path.join(BUILD, name)
 
     def spawn(self, command: list[str], **kw) -> None:
         with open(self.log_path, "ab") as log:

@@ -3,17 +3,21 @@
 
 import json
 import os
+import sys
 import time
 
 from group import Group
-from lab import BenchError
+from lab import BUILD, BenchError
+from peers import PEER
+
+HEADER = 48		# bytes, in front of the payload of a message
 
 # Of the job, by variant.
 OPTIONS = {"messages": [], "int16": ["type", "int16"], "reference": ["by-reference-only"]}
 
 
 class Saina(Group):
-    """Processes of bench-saina.
+    """Processes that may not exceed net.core.rmem_max, although they are root's: those of users cannot either.
 
     elements: of the job
     variant: "messages"; "int16": elements have 16 bits on the wire; "reference": by memory shared with the data
@@ -33,19 +37,24 @@ class Saina(Group):
         # The longest time allowed, so that no worker is declared dead on an overloaded machine.
         self.lab.saina("job", "add", self.job_name, "elements", str(self.elements), "workers", str(self.ranks),
                    "policy", self.policy, "dead", "65535", *OPTIONS[self.variant])
-        job = str(json.loads(self.lab.saina("-j", "job", "show", self.job_name))[0]["id"])
-        with open("/proc/sys/net/core/rmem_max", encoding="ascii") as f:
-            buffers = f.read().strip()
-        environment = {**os.environ, "SAINA_SHARE": self.lab.share}
+        environment = {**os.environ, "SAINA_SHARE": self.lab.share, "SAINA_AGGREGATOR": self.lab.aggregator, "SAINA_JOB": self.job_name}
         for rank in range(self.ranks):
-            self.spawn(self.lab.inside(rank, self.program("bench-saina"), self.socket_path, str(rank),
-                                       str(self.ranks), self.lab.aggregator, job, buffers), env=environment)
+            self.spawn(self.lab.inside(rank, "setpriv", "--bounding-set", "-net_admin", sys.executable, PEER, "saina", self.socket_path,
+                                       str(rank), str(self.ranks), self.library()), env={**environment, "SAINA_RANK": str(rank)})
         self.greet()
-        if self.hello["relayed"] != "0":
+        payload = json.loads(self.lab.saina("-j", "job", "show", self.job_name))[0]["payload"]
+        self.hello = {"payload": str(4 * payload), "header": str(HEADER)}
+        if any(w.get("results") != "fast" for w in json.loads(self.lab.saina("-j", "worker", "show", self.job_name))):
             raise BenchError("libsaina: results come by the slow path, so there is nothing to measure: "
                              f"see {self.log_path}")
         if self.reference:
             self.check_reference()
+
+    @staticmethod
+    def library() -> str:
+        """That of the build tree or of this installation, else the system's."""
+        found = [path for path in (f"{BUILD}/libsaina.so", f"{BUILD}/../libsaina.so.0") if os.path.exists(path)]
+        return [*found, "libsaina.so.0"][0]
 
     def check_reference(self) -> None:
         """Waits until the job uses shared memory.  Raises BenchError if it does not."""

@@ -9,22 +9,18 @@ $(B)/saina: $(call objs,$(TOOL_SRC)) $(B)/libsainactl.a $(B)/libsainanet.a
 BENCH_HOST := $(addprefix tools/bench/,$(addsuffix .py,host host_lab host_report peer group measure peers saina) rsh) \
 	      tools/lab/lab.py tools/lab/interrupt.py
 
-$(B)/bench:
+# A tree that was built before may have a folder of this name.
+$(B)/bench: FORCE
 	@mkdir -p $(B)
-	ln -sfn $(abspath tools/bench) $@
+	@test -L $@ || { rm -rf $@; ln -s $(abspath tools/bench) $@; }
 
-# The contender of `saina bench'.
-$(B)/bench-saina: $(call objs,tools/bench/saina.c) $(B)/libsaina.a
-	$(CC) $(LDFLAGS) -Wl,--wrap=setsockopt -o $@ $^ -pthread -lm
-
-ALL += $(B)/saina $(B)/bench $(B)/bench-saina
+ALL += $(B)/saina $(B)/bench
 
 install: install-saina
-install-saina: $(B)/saina $(B)/bench-saina
+install-saina: $(B)/saina
 	install -d $(DESTDIR)$(PREFIX)/lib/saina/bench
 	install -m 644 $(filter %.py,$(BENCH_HOST)) $(DESTDIR)$(PREFIX)/lib/saina/bench/
 	install -m 755 $(filter-out %.py,$(BENCH_HOST)) $(DESTDIR)$(PREFIX)/lib/saina/bench/
-	install -m 755 $(B)/bench-saina $(DESTDIR)$(PREFIX)/lib/saina/
 	install -D -m 755 $(B)/saina $(DESTDIR)$(PREFIX)/sbin/saina
 	install -D -m 644 tools/completion/saina.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/saina
