@@ -7,21 +7,24 @@
  * saina_job_memory() - compute the bytes of map memory that a job takes
  * @job: its @memory is set, by its segments and policies; without a size 0
  *
- * Hot slots, result ring, sign bits, last-counted table and one snapshot; the workers' inputs in shared
- * memory; views of groups.  The counters (about 30 kB per CPU and job) are not counted in.
+ * Hot slots, result ring, sign bits, last-counted table and one snapshot; the workers' inputs in
+ * shared memory; views of groups.  The counters (about 30 kB per CPU and job) are not counted in.
  */
 void saina_job_memory(struct saina_job *job)
 {
 	__u64 slot = sizeof(struct saina_slot_meta) + 4ull * job->payload, segments = job->segments;
-	__u32 groups = job->policy.groups > job->next.groups ? job->policy.groups : job->next.groups;
+	__u32 groups = job->policy.groups > job->next.groups ?
+			       job->policy.groups : job->next.groups;
 
 	job->memory = 0;
 	if (!segments)
 		return;
 	job->memory = (job->pool + segments * job->ring) * slot + sizeof(struct saina_job_conf) +
-		      segments * (8 * SAINA_SIGN_WORDS(job->payload, 1) + sizeof(struct saina_counted));
+		      segments * 8 * SAINA_SIGN_WORDS(job->payload, 1) +
+		      segments * sizeof(struct saina_counted);
 	if (job->by_reference)
-		job->memory += (sizeof(struct saina_input_head) + 4ull * job->payload) * job->pool * job->workers;
+		job->memory += (sizeof(struct saina_input_head) + 4ull * job->payload) *
+			       job->pool * job->workers;
 	job->memory += segments * slot * groups;
 }
 
