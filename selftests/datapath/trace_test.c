@@ -413,8 +413,8 @@ int main(int argc, char **argv)
 		       sum.n[NANS] > sum.n[RESULTS] / 100,
 		       "traces: some results are of several exponents, some are NaN: %llu, %llu",
 		       u(sum.n[MIXED]), u(sum.n[NANS]));
-		tap_ok(opt.module || (sum.n[FROM_PARENT] > sum.n[RESULTS] / 10 && sum.n[NOT_COUNTED] > sum.n[FROM_PARENT] / 10 &&
-				      sum.n[NOT_COUNTED] < sum.n[FROM_PARENT] / 2),
+		tap_ok(opt.module || (sum.n[NOT_COUNTED] > sum.n[RESULTS] / 50 &&
+				      sum.n[FROM_PARENT] - sum.n[NOT_COUNTED] > sum.n[RESULTS] / 50),
 		       "traces: parents make some results, some without the job's workers: %llu, %llu",
 		       u(sum.n[FROM_PARENT]), u(sum.n[NOT_COUNTED]));
 		tap_ok(opt.module || sum.n[MIXED_PAIRS] > sum.n[RESULTS] / 100,

@@ -83,7 +83,7 @@ def silent(path, n):
 
 def keep(path, job, worker, session, pool, entry):
     s = connect(path)
-    s.send(request(5, int(job), int(worker), int(session, 0)))
+    s.send(request(int(os.environ["SAINA_SHM_VERSION"]), int(job), int(worker), int(session, 0)))
     answer, fds, _, _ = socket.recv_fds(s, 4096, 2)
     if len(fds) != 2:
         sys.exit(sentence(answer))

@@ -18,6 +18,8 @@
 . "$(dirname "$0")/lib.sh"
 
 ASK=$NET_DIR/shm_server.py
+SAINA_SHM_VERSION=$(awk '$2 == "SAINA_SHM_VERSION" { print $3 }' "$TOP/uapi/saina/shm.h")
+export SAINA_SHM_VERSION
 METRICS=$WORK/metrics
 echo "metrics = \"unix:$METRICS\";" >"$WORK/lines"
 lab_up --workers 2 --bridge linux --config "$WORK/lines"
@@ -57,15 +59,15 @@ ask() { # VERSION JOB WORKER SESSION [BYTES]
 	nobody "$WORK/shm_server.py" ask "$SAINA_SHARE" "$@"
 }
 refused="is not admitted in this session"
-matches "a request with a wrong session is refused" "^13 .*$refused" "$(ask 5 "$id" 1 1)"
-matches "a request for worker 0 with the session of worker 1 is refused" "^13 .*$refused" "$(ask 5 "$id" 0 "$session")"
-matches "a request for a worker that cannot be is refused" "^13 .*$refused" "$(ask 5 "$id" 255 "$session")"
-matches "a request for a job that cannot be is refused" "^13 .*$refused" "$(ask 5 65535 1 "$session")"
-matches "another version is refused with a sentence" "^71 version 6 " "$(ask 6 "$id" 1 "$session")"
-matches "half a request is refused with a sentence" "^71 .* 16 bytes, not 8:" "$(ask 5 "$id" 1 "$session" 8)"
-matches "one byte too many is refused with a sentence" "^71 .* 16 bytes, not 17:" "$(ask 5 "$id" 1 "$session" 17)"
-matches "a long request is refused with a sentence" "^71 .* 16 bytes, not 60000:" "$(ask 5 "$id" 1 "$session" 60000)"
-matches "an empty request is refused with a sentence" "^74 .*one struct" "$(ask 5 "$id" 1 "$session" 0)"
+matches "a request with a wrong session is refused" "^13 .*$refused" "$(ask "$SAINA_SHM_VERSION" "$id" 1 1)"
+matches "a request for worker 0 with the session of worker 1 is refused" "^13 .*$refused" "$(ask "$SAINA_SHM_VERSION" "$id" 0 "$session")"
+matches "a request for a worker that cannot be is refused" "^13 .*$refused" "$(ask "$SAINA_SHM_VERSION" "$id" 255 "$session")"
+matches "a request for a job that cannot be is refused" "^13 .*$refused" "$(ask "$SAINA_SHM_VERSION" 65535 1 "$session")"
+matches "another version is refused with a sentence" "^71 version $((SAINA_SHM_VERSION + 1)) " "$(ask $((SAINA_SHM_VERSION + 1)) "$id" 1 "$session")"
+matches "half a request is refused with a sentence" "^71 .* 16 bytes, not 8:" "$(ask "$SAINA_SHM_VERSION" "$id" 1 "$session" 8)"
+matches "one byte too many is refused with a sentence" "^71 .* 16 bytes, not 17:" "$(ask "$SAINA_SHM_VERSION" "$id" 1 "$session" 17)"
+matches "a long request is refused with a sentence" "^71 .* 16 bytes, not 60000:" "$(ask "$SAINA_SHM_VERSION" "$id" 1 "$session" 60000)"
+matches "an empty request is refused with a sentence" "^74 .*one struct" "$(ask "$SAINA_SHM_VERSION" "$id" 1 "$session" 0)"
 equal "nine refusals are counted" 9 "$(counted share_refused)"
 
 # 3. Messages with descriptors

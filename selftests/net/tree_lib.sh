@@ -72,6 +72,10 @@ tree_round_at_least() {
 	[ "${round:--1}" -ge "$1" ]
 }
 
+tree_has() { # JOB WORKERS
+	[ "$(saina_at 0 -j job show "$1" | jq '[.. | .tree_workers? // empty][0]')" = "$2" ]
+}
+
 # relay_pid HOST: of the relay that the host's agent has started last
 relay_pid() {
 	local agent

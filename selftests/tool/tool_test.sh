@@ -241,8 +241,9 @@ equal "completion: offers the names of jobs" "alpha beta" "$(complete_line job d
 equal "completion: offers the names of jobs behind -s" "beta" "$(complete_line -s "$SAINA_CONTROL" job show b)"
 equal "completion: offers the names of jobs behind -n" "beta" "$(complete_line -n "/proc/self/ns/net" job show b)"
 equal "completion: offers the names of jobs to monitor arrivals" "alpha beta" "$(complete_line monitor arrivals '')"
-equal "completion: offers keys" "payload pool policy" "$(complete_line job add new p)"
-equal "completion: offers only keys that are not given yet" "pool policy" "$(complete_line job add new payload 64 p)"
+equal "completion: offers keys" "payload pool policy parent-job parent-worker parent-token-file" "$(complete_line job add new p)"
+equal "completion: offers only keys that are not given yet" "pool policy parent-job parent-worker parent-token-file" \
+	"$(complete_line job add new payload 64 p)"
 equal "completion: offers the names of ports" "p0 p1" "$(complete_line port set '')"
 equal "completion: offers the values of a key that has words" "running" "$(complete_line job set alpha state r)"
 equal "completion: offers nothing for a number" "" "$(complete_line job add new workers '')"

@@ -267,9 +267,9 @@ def names_test():
     """The dissector knows every flag, reason, state, path and element type of proto.h."""
     with open(PROTO, encoding="utf-8") as f:
         flags = {name: int(value, 0) for name, value in
-                 re.findall(r"#define SAINA_F_([A-Z_]+)\s+(0x[0-9a-f]+)", f.read()) if name != "ANSWER_MASK"}
+                 re.findall(r"#define SAINA_F_([A-Z_]+)\s+(0x[0-9a-f]+)", f.read())}
     assert flags, "proto.h has no flags"
-    carrier = {"FRESH": 13, "FAST": 19, "RETRANSMIT": 1, "NAMED": 16, "REPORT": 20}
+    carrier = {"FRESH": 13, "AWAY": 12, "TREE": 16, "NODE": 16, "FAST": 19, "RETRANSMIT": 1, "NAMED": 16, "REPORT": 20}
     frames = []
     for name, value in flags.items():
         t = carrier.get(name, 2)

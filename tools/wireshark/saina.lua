@@ -32,12 +32,12 @@ local TYPES = {
 	[9] = { "PROBE", "worker", "none" },
 	[10] = { "PROBE_REPLY", "aggregator", "none" },
 	[11] = { "ASK", "worker", "ask" },
-	[12] = { "ASK_REPLY", "aggregator", "ask" },
+	[12] = { "ASK_REPLY", "aggregator", "ask", "ask_reply" },
 	[13] = { "SUM", "aggregator", "payload", "sum" },
 	[14] = { "NAK", "aggregator", "padding" },
 	[15] = { "GO", "aggregator", "none" },
 	[16] = { "JOIN", "worker", "join", "join", { 0x02, "named" } },
-	[17] = { "WELCOME", "aggregator", "welcome" },
+	[17] = { "WELCOME", "aggregator", "welcome", "welcome", { 0x08, "tree" } },
 	[18] = { "REFUSE", "aggregator", "refuse" },
 	[19] = { "READY", "worker", "none", "ready" },
 	[20] = { "HEARTBEAT", "worker", "none", "heartbeat", { 0x04, "report" } },
@@ -65,6 +65,8 @@ local REFUSALS = {
 	[1] = "malformed", [2] = "no such job", [3] = "wrong token", [4] = "job is full", [5] = "worker identifier taken",
 	[6] = "too many elements", [7] = "job stopped", [8] = "not yet seen on a port of the bridge",
 	[9] = "session unknown: JOIN again", [10] = "unknown protocol version",
+	[11] = "the job is in a tree: JOIN with TREE", [12] = "not admitted by its parent yet",
+	[13] = "not as the parent's job", [14] = "more workers than the parent has room for",
 }
 
 -- bits of the flags, by kind of message: { abbreviation, bit, text }
@@ -83,7 +85,13 @@ local FLAGS = {
 		{ "fresh", 0x40, "FRESH: may be used for the next step" },
 	},
 	again = { { "retransmit", 0x20, "RETRANSMIT: sent before" } },
-	join = { { "named", 0x02, "NAMED: the job's name follows" } },
+	join = {
+		{ "named", 0x02, "NAMED: the job's name follows" },
+		{ "tree", 0x08, "TREE: divides by weight" },
+		{ "node", 0x10, "NODE: a job joins its parent" },
+	},
+	welcome = { { "tree", 0x08, "TREE: the numbers of the tree follow" } },
+	ask_reply = { { "away", 0x20, "AWAY: the sum of a slot is with the parent" } },
 	heartbeat = { { "report", 0x04, "REPORT: statistics of the worker follow" } },
 	ready = { { "fast", 0x01, "FAST: a PROBE_REPLY was received" } },
 }
@@ -196,6 +204,13 @@ local BODIES = {
 		{ "welcome.parts", 1, "dec", "Parts of the gradient" },
 		{ "welcome.by_reference", 1, "dec", "The job may share memory" },
 		{ "welcome.reserved", 1, "zero", "Reserved" },
+	},
+	tree = {
+		{ "tree.weight", 4, "dec", "Workers of the tree" },
+		{ "tree.rank0", 4, "dec", "Number of the worker, or of the node's first one, in the tree" },
+		{ "tree.depth", 1, "dec", "Jobs above" },
+		{ "tree.reserved", 3, "zero", "Reserved" },
+		{ "tree.quorum", 4, "dec", "Workers without which the tree does not go on, 0: not set" },
 	},
 	refuse = {
 		{ "nonce", 8, "hex", "Nonce" },
