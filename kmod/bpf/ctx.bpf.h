@@ -108,6 +108,7 @@ struct ctx_in {
  * @k_min: least number of contributors at the deadline
  * @parts: CODED: of the gradient, else 0
  * @away: the slot is complete, and becomes AWAY once its sums are
+ * @pad: 0
  */
 struct ctx_latch {
 	__u64	members;

@@ -328,8 +328,11 @@ struct saina_join_named {
  * @incarnation: random, of the job's data path: that a node starts again does not change it
  * @name_hash: of the name of the node's host
  * @max_weight: workers that its gradient may stand for
- * @segments, @payload, @ring, @elem: of the job, to be the parent's; @payload: as in WELCOME
+ * @segments: of the job, as those of the parent's have to be
+ * @payload: likewise, counted as in WELCOME
  * @pool: of the job
+ * @ring: likewise, as the parent's has to be
+ * @elem: likewise
  * @reserved: 0
  */
 struct saina_join_node {
