@@ -88,6 +88,11 @@ for w in 0 1 2; do
 	saina worker set root $w state left
 done
 equal "root: without a live node it goes on" "running $generation" "$(job_field root state) $(job_field root generation)"
+# A node joins first, so that the worker's call returns.
+job mixed elements 4096 payload 256 workers 2 weights 8,1 dead 60000
+join 0 mixed 0 5006 tree=1 node=1 >"$WORK/node"
+said=$(in_worker 1 "$B/saina-allreduce" -a "$AGG" -j mixed -w 1 2>&1)
+equal "saina-allreduce: in a tree it does not check sums, and says so" "2 give --no-verify" "$? ${said##*: }" || diag "$said"
 
 # 3. a job with an uplink: no worker before the parent has admitted it; saina doctor
 job leaf elements 4096 payload 256 workers 2 dead 60000 uplink $PARENT:700 parent-job 17 parent-worker 3 parent-token-file "$WORK/token"

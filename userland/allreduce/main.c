@@ -33,6 +33,10 @@ static int prepare(struct run *r)
 		fprintf(stderr, "saina-allreduce: --values is for jobs of int32 and int16; for jobs of float32 and bfloat16 use --signs wild\n");
 		return EXIT_USAGE;
 	}
+	if (r->a->verify && r->info.ranks != (unsigned int)r->info.workers) {
+		fprintf(stderr, "saina-allreduce: the job is in a tree, and its results do not say which workers of other hosts are in them, so they cannot be checked: give --no-verify\n");
+		return EXIT_USAGE;
+	}
 	r->n = r->a->elements ? r->a->elements : r->info.elements;
 	if (r->a->sweep.end && !sweep_fits(r)) {
 		fprintf(stderr, "saina-allreduce: a tensor of %" PRIu64 " bytes does not fit the job: the job has %" PRIu64 " elements of 4 bytes\n",
