@@ -255,6 +255,9 @@ void uplinks_job_changed(struct agent *a, int cmd, const struct saina_job *job)
 		return;
 	u = all->of[job->id];
 	if (u) {
+		/* whoever asked is in */
+		if (job->active)
+			a->jobs->aux[job->id]->place.asked_at = 0;
 		u->used |= job->state == SAINA_JOB_RUNNING && job->generation == u->generation;
 		return;
 	}
