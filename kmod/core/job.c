@@ -51,7 +51,8 @@ void saina_core_snapshot(const struct saina_job *job, struct saina_job_conf *con
 	conf->uplink = saina_job_has_uplink(job) ? 1ull << job->workers : 0;
 	for (w = 0; w < SAINA_WORKERS_MAX; w++) {
 		conf->worker[w] = job->worker[w].bind;
-		conf->worker[w].max_weight = job->weight[w];
+		/* of 1: the job of a host with one worker, or a worker */
+		conf->worker[w].max_weight = job->weight[w] == 1 ? 2 : job->weight[w];
 	}
 	/* of the whole tree, whose size the parent alone knows */
 	if (conf->uplink)

@@ -48,6 +48,10 @@ static void ranks(void **state)
 	const struct saina_job *job;
 
 	assert_int_equal(job_new(o, &r, &job), 0);
+	/* one of weight 1 may be a node, too */
+	assert_int_equal(o->last.worker[1].max_weight, 2);
+	assert_int_equal(o->last.worker[2].max_weight, 3);
+	assert_int_equal(o->last.worker[4].max_weight, 0);
 	assert_int_equal(saina_job_weight(job, 0), 0);
 	assert_int_equal(saina_job_weight(job, 1), 8);
 	assert_int_equal(saina_job_weight(job, 2), 9);

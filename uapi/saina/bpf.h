@@ -163,8 +163,9 @@ static inline __u32 saina_policy_lead(const struct saina_policy *p, __u32 ring, 
  * @mac: source MAC
  * @flags: SAINA_BIND_*
  * @pad: 0
- * @max_weight: a GRAD with slot_round not 0 and >= max_weight is dropped (WEIGHT).  A worker: 0 or 1;
- *	a node: how many workers it may stand for; the uplink worker: one more than the whole tree has
+ * @max_weight: a GRAD with slot_round not 0 and >= max_weight is dropped (WEIGHT).  A worker of
+ *	a job without nodes: 0 or 1; of one with nodes: how many workers it may stand for, but 2 at
+ *	least, which makes it a node; the uplink worker: one more than the largest tree has
  */
 struct saina_binding {
 	__u64	session;
