@@ -322,7 +322,7 @@ static int slot_get(struct request *rq)
 		return saina_refuse(&rq->err, ret, 0, "job %s: %s", job->name,
 				    saina_dp_error(rq->a->dp));
 	rq->at++;
-	if (meta.state != SAINA_SLOT_OPEN)
+	if (meta.state != SAINA_SLOT_OPEN && meta.state != SAINA_SLOT_AWAY)
 		return MORE;
 	reply_start(rq, &m);
 	encode_slot(&m, job, rq->at - 1, &meta);

@@ -208,6 +208,8 @@ uint64_t diagnose_slot(const struct saina_job *job, const struct saina_slot_meta
 {
 	uint64_t who = meta->members & job->active & ~meta->seen;
 
+	if (meta->state == SAINA_SLOT_AWAY)
+		return 1ull << job->workers;
 	for (int w = 0; meta->parts && w < job->workers; w++)
 		if (meta->csum >> w % meta->parts & 1)
 			who &= ~(1ull << w);

@@ -121,7 +121,10 @@ bool worker_unheard(struct agent *a, const struct saina_job *job, int w, char *t
 bool diagnose_worker(struct agent *a, const struct saina_job *job, int w, char *text, size_t size);
 /* Diagnosis of the first worker with one. */
 bool diagnose_job(struct agent *a, const struct saina_job *job, char *text, size_t size);
-/* The live workers that a slot waits for.  With parts, not those whose part has arrived. */
+/*
+ * The live workers that a slot waits for.  With parts, not those whose part has arrived.  AWAY: the
+ * uplink worker.
+ */
 uint64_t diagnose_slot(const struct saina_job *job, const struct saina_slot_meta *meta);
 
 /* A sign of life. */
