@@ -64,7 +64,7 @@ def relay(path):
     given = {k: v.rstrip(b"\0").decode() if isinstance(v, bytes) and len(v) > 4 else list(v) if isinstance(v, bytes) else v
              for k, v in given.items()}
     given["fds"] = [os.readlink(f"/proc/self/fd/{fd}") for fd in fds]
-    given["length"] = len(data)
+    given["pid"] = os.getpid()
     with open(path + ".new", "w", encoding="utf-8") as f:
         json.dump(given, f)
     os.rename(path + ".new", path)

@@ -135,6 +135,15 @@ matches "leaf: another worker cannot join as the uplink's" "^refused 4 .*uplink"
 report join
 check "leaf: the relay joins by its port" slowwait 60 grep -q '^welcome 42' "$RELAY.joined" || diag "$(cat "$RELAY.joined")"
 wait "$first"
+# A worker, or a relay of another host on this network, has the same address.
+relay_address=$(in_switch ip -br route show dev br0 | grep -o '^169\.254[^ ]*')
+matches "relay: has an address of its own" "^169" "$relay_address"
+in_worker 0 ip addr add "$relay_address/32" dev eth0
+in_worker 0 ip neigh flush dev eth0
+in_worker 0 ping -c 1 -W 1 -q -I "$relay_address" "$AGG" >/dev/null 2>&1
+matches "relay: the agent keeps its MAC address when another host has the same address" \
+	"lladdr 02:.*PERMANENT" "$(in_switch ip neigh show "$relay_address" dev br0)"
+in_worker 0 ip addr del "$relay_address/32" dev eth0
 equal "leaf: its workers have ranks in the tree" "welcome 42 11 1 round 0,welcome 42 12 1 round 0" \
 	"$(cat "$WORK/first"),$(join 1 leaf 1 5002 tree=1)"
 equal "leaf: runs with its two workers" "running 2" "$(job_field leaf state) $(members leaf)"
@@ -148,6 +157,8 @@ metrics_say() {
 check "metrics: the uplink" slowwait 30 metrics_say || diag "$(uplink_metrics)"
 
 # 5. the relay ends and is started again; the job ends, and port and process with it
+port=$(in_switch ip -br link show type veth | grep -o '^saina-up[0-9]*')
+in_switch ip link del "$port"
 starts=$(wc -l <"$RELAY.starts")
 report 4 0 0 0 0
 started_again() {
@@ -156,9 +167,25 @@ started_again() {
 check "relay: is started again when it has ended" slowwait 60 started_again
 equal "relay: .. with the same incarnation" "$incarnation" "$(given incarnation)"
 equal "leaf: its workers go on meanwhile" "running 2" "$(job_field leaf state) $(members leaf)"
-for w in 0 1; do
-	saina worker set leaf $w state left
-done
+check "relay: .. and with a new port, as the old one was removed" in_switch ip link show "$port"
+workers_leave() {
+	local w
+	for w in 0 1; do
+		saina worker set leaf $w state left
+	done
+}
+# A relay that does not end: it is killed, even if a worker has come meanwhile.
+starts=$(wc -l <"$RELAY.starts")
+# which is why the relay would be started, if it had to be
+matches "leaf: a worker asks again meanwhile" "^refused 12 " "$(join 1 leaf 1 5002 tree=1)"
+report 2 42 11 1 0
+check "leaf: is admitted by the parent again" slowwait 30 uplink_says "admitted by the parent, joins its own job" text
+kill -STOP "$(given pid)"
+workers_leave
+check "relay: is asked to end when the last worker has left" slowwait 15 uplink_says "is stopped" text
+matches "leaf: a worker joins meanwhile" "^welcome" "$(join 0 leaf 0 5001 tree=1)"
+check "relay: is killed if it does not end, and another one started" slowwait 60 started_again
+workers_leave
 port_is_gone() {
 	! in_switch ip -br link show type veth | grep -q saina-up
 }

@@ -58,7 +58,10 @@ void relay_reap(struct uplink *u);
 /* link.c: likewise.  A port of that name that is left over is replaced. */
 int link_make(struct agent *a, struct uplink_link *l, __u16 job, uint64_t incarnation, char *why,
 	      size_t size);
+/* What is there of it, made by this agent or an earlier one that was killed. */
 void link_remove(struct agent *a, struct uplink_link *l);
+/* The name and address that a job's port has. */
+void link_name(struct uplink_link *l, __u16 job, uint64_t incarnation);
 
 /**
  * command_run() - run a program and wait for it

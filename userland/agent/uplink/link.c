@@ -2,7 +2,8 @@
 /*
  * A relay's port of the bridge: a veth, whose other end is in a network namespace that lives as long
  * as this process and the relay have it open.  Frames of the host itself would meet no program.
- * Both ends have the relay's address as a route to one host, so no subnet is needed.
+ * Both ends have the relay's address as a route to one host, so no subnet is needed.  Its MAC address
+ * is a permanent neighbour entry: a relay of another host on the same network may have the same address.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -102,17 +103,27 @@ static void bridge_del(struct agent *a, const struct uplink_link *l)
 		log_warn("cannot remove port %s from bridge %s: %s", l->name, a->cfg.bridge, why);
 }
 
+void link_name(struct uplink_link *l, __u16 job, uint64_t incarnation)
+{
+	*l = (struct uplink_link){
+		.netns = -1,
+		/* 169.254.1.0 .. 169.254.254.255 */
+		.addr.s_addr = htonl(0xa9fe0000u + 256 + incarnation % (254 * 256)),
+	};
+	snprintf(l->name, sizeof(l->name), "saina-up%u", job);
+}
+
 int link_make(struct agent *a, struct uplink_link *l, __u16 job, uint64_t incarnation, char *why,
 	      size_t size)
 {
-	/* random, so that two hosts on one network rarely have the same: 169.254.1.0 .. 169.254.254.255 */
-	const uint32_t host = 256 + incarnation % (254 * 256);
-	char addr[INET_ADDRSTRLEN], agent[INET_ADDRSTRLEN], ignored[SAINA_TEXT_LEN];
+	char addr[INET_ADDRSTRLEN], agent[INET_ADDRSTRLEN], mac[18], ignored[SAINA_TEXT_LEN];
 	unsigned int mtu = a->mtu ? a->mtu : MTU_DEFAULT;
 	int ret;
 
-	snprintf(l->name, sizeof(l->name), "saina-up%u", job);
-	l->addr.s_addr = htonl(0xa9fe0000u + host);
+	link_name(l, job, incarnation);
+	snprintf(mac, sizeof(mac), "02:%02x:%02x:%02x:%02x:%02x", (__u8)(incarnation >> 56),
+		 (__u8)(incarnation >> 48), (__u8)(incarnation >> 40), (__u8)(incarnation >> 32),
+		 (__u8)(incarnation >> 24));
 	inet_ntop(AF_INET, &l->addr, addr, sizeof(addr));
 	inet_ntop(AF_INET, &a->addr, agent, sizeof(agent));
 	l->netns = in_netns(-1, netns_open, 0);
@@ -123,8 +134,8 @@ int link_make(struct agent *a, struct uplink_link *l, __u16 job, uint64_t incarn
 		return ret;
 	}
 	ip_batch(-1, ignored, sizeof(ignored), "link del %s\n", l->name);
-	ret = ip_batch(-1, why, size, "link add %s mtu %u type veth peer name eth0 mtu %u netns /proc/%d/fd/%d\n",
-		       l->name, mtu, mtu, getpid(), l->netns);
+	ret = ip_batch(-1, why, size, "link add %s mtu %u type veth peer name eth0 address %s mtu %u netns /proc/%d/fd/%d\n",
+		       l->name, mtu, mac, mtu, getpid(), l->netns);
 	if (!ret)
 		in_netns(l->netns, gro_enable, 0);
 	if (!ret)
@@ -135,8 +146,10 @@ int link_make(struct agent *a, struct uplink_link *l, __u16 job, uint64_t incarn
 	if (!ret)
 		ret = bridge_add(a, l, why, size);
 	if (!ret)
-		ret = ip_batch(-1, why, size, "link set %s up\nroute replace %s/32 dev %s src %s\n", l->name,
-			       addr, a->cfg.bridge, agent);
+		ret = ip_batch(-1, why, size,
+			       "link set %s up\nneigh replace %s lladdr %s dev %s nud permanent\n"
+			       "route replace %s/32 dev %s src %s\n",
+			       l->name, addr, mac, a->cfg.bridge, addr, a->cfg.bridge, agent);
 	l->ifindex = if_nametoindex(l->name);
 	if (ret)
 		link_remove(a, l);
@@ -151,8 +164,10 @@ void link_remove(struct agent *a, struct uplink_link *l)
 		return;
 	inet_ntop(AF_INET, &l->addr, addr, sizeof(addr));
 	bridge_del(a, l);
-	ip_batch(-1, ignored, sizeof(ignored), "route del %s/32 dev %s\n", addr, a->cfg.bridge);
+	ip_batch(-1, ignored, sizeof(ignored), "route del %s/32 dev %s\nneigh del %s dev %s\n", addr,
+		 a->cfg.bridge, addr, a->cfg.bridge);
 	ip_batch(-1, ignored, sizeof(ignored), "link del %s\n", l->name);
-	close(l->netns);
+	if (l->netns >= 0)
+		close(l->netns);
 	*l = (struct uplink_link){ .netns = -1 };
 }

@@ -187,7 +187,9 @@ int relay_start(struct uplink *u, const struct saina_job *job, char *why, size_t
 		snprintf(why, size, "%s", saina_dp_error(u->a->dp));
 		return ret;
 	}
-	/* a relay that starts again finds its port */
+	/* a relay that starts again finds its port, unless somebody has removed that */
+	if ((int)if_nametoindex(u->link.name) != u->link.ifindex)
+		link_remove(u->a, &u->link);
 	if (!u->link.name[0])
 		ret = link_make(u->a, &u->link, job->id, h.incarnation, why, size);
 	if (ret)

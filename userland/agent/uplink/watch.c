@@ -220,7 +220,7 @@ static bool step(struct uplink *u)
 
 	if (job && !saina_job_has_uplink(job))
 		job = NULL;
-	if (u->pid && (!is_wanted(u, job) || job->generation != u->generation ||
+	if (u->pid && (u->stop_at || !is_wanted(u, job) || job->generation != u->generation ||
 		       memcmp(&u->parent, &job->uplink, sizeof(u->parent))))
 		stop(u, !is_wanted(u, job) || job->generation == u->generation || u->used);
 	else if (!u->pid && is_wanted(u, job) && loop_now() >= u->start_at)
@@ -276,11 +276,18 @@ void uplinks_job_changed(struct agent *a, int cmd, const struct saina_job *job)
 		loop_timer_set(&all->tick, TICK_MS, TICK_MS);
 }
 
-/* The relay of an earlier agent has ended with it; its maps may have sums that the parent counts. */
+/*
+ * The relay of an earlier agent has ended with it; its maps may have sums that the parent counts.  Its
+ * port is left over if that agent was killed.
+ */
 static void take_over(struct uplink *u, const struct saina_job *job)
 {
 	if (saina_dp_taken_over(u->a->dp))
 		u->incarnation = jobs_worker(u->a, job, job->workers)->incarnation;
+	if (u->incarnation) {
+		link_name(&u->link, job->id, u->incarnation);
+		link_remove(u->a, &u->link);
+	}
 	u->generation = job->generation;
 	u->used = job->state == SAINA_JOB_RUNNING;
 	end_session(u);
