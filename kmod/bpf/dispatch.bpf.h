@@ -132,11 +132,11 @@ static __noinline int dispatch_step(HOOK_CTX *ctx, struct saina_ctx *c,
 }
 
 /*
- * All checks of a message; counts one that is dropped.  Return: the state of its job; NULL: dropped.
+ * All checks of a message; counts one that is dropped.  Return: the state of its job, or NULL if
+ * it is dropped.
  */
-static __always_inline const struct saina_job_rt *dispatch_check(HOOK_CTX *ctx, const struct frame *f,
-								 const void *h, __u32 len,
-								 struct message *m)
+static __always_inline const struct saina_job_rt *
+dispatch_check(HOOK_CTX *ctx, const struct frame *f, const void *h, __u32 len, struct message *m)
 {
 	__u32 reason = check_message(ctx, h, m), job = m->in.job;
 	const struct saina_job_rt *rt;

@@ -205,8 +205,8 @@ struct {								\
 	});								\
 } NAME SEC(".maps");
 /*
- * Workers map the ring, and an input array each; a relay maps the hot slots.  Parameter server with groups: a view for each
- * group of a job.
+ * Workers map the ring, and an input array each; a relay maps the hot slots.  Parameter server
+ * with groups: a view for each group of a job.
  */
 #define SAINA_SIZED_MAPS(E)								\
 SAINA_SIZED_MAP(saina_hot_##E, SAINA_JOBS_MAX, saina_slot_##E, BPF_F_MMAPABLE)		\

@@ -40,7 +40,8 @@ void saina_job_read(const struct saina_job_attrs *a, struct saina_job *job)
 	job->heartbeat_ms = a->heartbeat_ms;
 	job->dead_ms = a->dead_ms;
 	job->pool = a->pool;
-	job->ring = job->ring_most = a->ring;
+	job->ring = a->ring;
+	job->ring_most = a->ring;
 	job->elements = a->elements;
 	job->generation = a->generation;
 	job->segments = a->segments;
@@ -221,7 +222,8 @@ int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
 
 	if (theirs->id >= SAINA_JOBS_MAX || !theirs->workers ||
 	    theirs->workers > SAINA_WORKERS_MAX || !theirs->generation)
-		return saina_refuse(err, -EINVAL, 0, "job %u: id, workers or generation is out of range",
+		return saina_refuse(err, -EINVAL, 0,
+				    "job %u: id, workers or generation is out of range",
 				    theirs->id);
 	ret = saina_core_prepare(c, err);
 	if (ret)
@@ -254,7 +256,8 @@ int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
 		c->generation = job->generation;
 	if (!have) {
 		*old = *job;
-		c->t->job[job->id] = have = old;
+		have = old;
+		c->t->job[job->id] = old;
 		c->jobs++;
 		c->memory += job->memory;
 		old = NULL;

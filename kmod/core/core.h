@@ -74,7 +74,7 @@ struct saina_job {
 	__u8	controlled;		/* it has said that it is the job's controller */
 	__u16	weight[SAINA_WORKERS_MAX]; /* workers that each stands for; 0: 1, and so has each */
 	struct saina_uplink uplink;
-	/* with an uplink worker[workers], too: it gives the sums to the parent, and its results to us */
+	/* with an uplink worker[workers], too: takes sums to the parent and brings its results */
 	struct saina_worker worker[SAINA_WORKERS_MAX];
 };
 
@@ -150,8 +150,8 @@ void saina_core_limits_get(const struct saina_core *c, struct saina_limits *limi
  *    back to FORMING with a new generation and first_round 0: the next set of
  *    workers begins again, under the policy that was in force; one that waited for a
  *    round or an event that has not come waits on;
- *  - a job with weights does so only when it is stopped: its nodes keep what it has summed, and come
- *    back with the rest;
+ *  - a job with weights does so only when it is stopped: its nodes keep what it has summed,
+ *    and come back with the rest;
  *  - the elements of a job with elements_auto are those of the first worker that joins while
  *    no other is alive, and the others must have as many; another number is a new generation;
  *  - STOPPED (JOB_SET) refuses joins and packets; RUNNING or FORMING lifts it;

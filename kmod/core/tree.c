@@ -41,7 +41,7 @@ static int weights_read(struct saina_job *job, const __u16 *weights, struct sain
 	int w;
 
 	for (w = 0; w < SAINA_WORKERS_MAX; w++) {
-		if (!weights[w] != (w >= job->workers))
+		if (w < job->workers ? !weights[w] : weights[w])
 			return saina_refuse(err, -EINVAL, SAINA_A_JOB_WEIGHTS,
 					    "weights: job %s has %u workers and needs as many "
 					    "weights, each 1 or more",
@@ -182,7 +182,7 @@ int saina_tree_policy(const struct saina_job *job, const struct saina_policy *p,
 	return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_POLICY,
 			    "policy: %s is not for a job %s: use bsp, fastest or timeout%s",
 			    saina_policy_row(p->mode)->name, role(job),
-			    p->mode == SAINA_POLICY_SFCD ? "; sfcd can be the policy of the root" : "");
+			    p->mode == SAINA_POLICY_SFCD ? "; the root may have sfcd" : "");
 }
 
 /**

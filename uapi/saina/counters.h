@@ -85,7 +85,8 @@ struct saina_counters {
 };
 
 /*
- * Counters of a job, in its saina_rt; all begin again when it forms again.  X(identifier, name, text).
+ * Counters of a job, in its saina_rt; all begin again when it forms again:
+ * X(identifier, name, text).
  * `saina job show`, its JSON and the metrics saina_job_<name>_total are made of this list.
  */
 #define SAINA_JOB_COUNTER_LIST(X) \

@@ -146,7 +146,7 @@ enum saina_elem_type {
 #define SAINA_F_FAST		0x01	/* READY: a PROBE_REPLY came by redirect */
 #define SAINA_F_NAMED		0x02	/* JOIN: struct saina_join_named; hdr.job is 0 */
 #define SAINA_F_REPORT		0x04	/* HEARTBEAT: struct saina_report follows */
-#define SAINA_F_TREE		0x08	/* JOIN: divides by weight; WELCOME: struct saina_welcome_tree */
+#define SAINA_F_TREE		0x08	/* JOIN: divides by weight; WELCOME: of a tree */
 #define SAINA_F_NODE		0x10	/* JOIN: is a job; struct saina_join_node */
 #define SAINA_F_RETRANSMIT	0x20	/* data port, not PROBE, ASK: sent before (statistics) */
 
@@ -427,8 +427,8 @@ enum saina_refusal {
 	SAINA_REFUSE_SESSION	= 9,	/* not, or no longer, admitted: JOIN again */
 	SAINA_REFUSE_VERSION	= 10,
 	SAINA_REFUSE_TREE	= 11,	/* the job is in a tree, and JOIN has no TREE: say so */
-	SAINA_REFUSE_NO_ROOT	= 12,	/* the job has a parent that has not admitted it: ask again */
-	SAINA_REFUSE_MISMATCH	= 13,	/* NODE: segments, payload, ring or type are not the parent's */
+	SAINA_REFUSE_NO_ROOT	= 12,	/* its job's parent has not admitted that: ask again */
+	SAINA_REFUSE_MISMATCH	= 13,	/* NODE: segments, payload, ring or type differ */
 	SAINA_REFUSE_WEIGHT	= 14,	/* NODE: more workers than the parent has room for */
 };
 
