@@ -448,16 +448,6 @@ static __always_inline bool slot_is_plain(const struct saina_slot_meta *h, const
 	return h->exponent == in->exponent && slot_is_waiting(h, in);
 }
 
-/*
- * With saina.ko the tc program is as large as the verifier of 6.1 takes: there gradients of another
- * scale are not added in the fast path.
- */
-#if defined(SAINA_KMOD) && defined(SAINA_HOOK_TC)
-#define HAS_ADD_MIXED	false
-#else
-#define HAS_ADD_MIXED	true
-#endif
-
 /* What the fast path did with a gradient. */
 enum slot_added {
 	SLOT_NOT_ADDED,		/* nothing has changed, call slot_run_ELEMS() */

@@ -193,7 +193,7 @@ __noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p
 	/* coarse: up to a tick behind, but cheap; a later PULL completes the slot */
 	in->now = h->meta.deadline ? bpf_ktime_get_coarse_ns() : 0;
 	if (h->meta.exponent != in->exponent)
-		return slot_has_pairs(in) || in->weight || !HAS_ADD_MIXED ?
+		return slot_has_pairs(in) || in->weight ?
 			       SLOT_NOT_ADDED :
 			       SIZED(slot_add_mixed)(in, &h->meta, (void *)h->sum, p);
 	cnt = map_counted(job, in->segment);
