@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Jobs of two levels: libsaina's workers, the relay of its own (userland/lib/reduce/relay.h) and the
- * oracle as each switch, in steps of a clock of the test's own, with loss on every link.
+ * Jobs of two levels: libsaina's workers, both sides of saina-uplink (userland/uplink/relay.h) and the
+ * oracle as each switch, in steps of a clock of the test's own, with loss on every link.  Sessions and
+ * sockets (member.h) are the test's.
  *
  *	worker .. worker -> leaf's switch <- down | relay | up -> root's switch
  *
@@ -11,9 +12,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "reduce/relay.h"
 #include "reduce/round.h"
 #include "reduce/size_mismatch.h"
+#include "uplink/relay.h"
 #include "wire/check.h"
 #include "lib_switch.h"
 #include "../lib/statement.h"
@@ -40,22 +41,17 @@ struct worker {
 	uint64_t think_ns;	/* begins its next round then */
 };
 
-/* A result of the parent's. */
-struct result {
-	struct saina_hdr h;
-	int32_t sum[PAYLOAD];
-	uint32_t own;		/* workers of the leaf in its own slot */
-	bool have;
-};
-
+/* @hot: the slots as the data path has them in memory */
 struct leaf {
 	struct lib_switch sw;
 	struct worker w[WORKERS];
 	struct saina_job up_job, down_job;
-	struct saina_round up, down;
-	struct result result[SEGMENTS];
-	uint32_t asked;		/* segments whose state was asked */
-	uint64_t ask_ns, dead_until;
+	struct relay relay;
+	struct {
+		struct saina_slot_meta meta;
+		int32_t sum[PAYLOAD];
+	} hot[POOL];
+	uint64_t dead_until;
 	bool lives;
 };
 
@@ -68,7 +64,7 @@ static struct {
 	enum saina_result_op op;
 	uint32_t rounds;
 	uint64_t slow_ns;	/* of leaf 0's workers, for each round */
-	unsigned int late, kills;
+	unsigned int kills, brought, late;	/* results to a leaf; of sums without it */
 	uint32_t random;
 	int32_t total[ELEMENTS], produced[ELEMENTS];	/* of all rounds */
 	uint32_t (*seen)[ELEMENTS];			/* [round]: the result's bits */
@@ -110,184 +106,166 @@ static struct leaf *leaf_of(struct lib_switch *sw)
 	return (struct leaf *)((char *)sw - offsetof(struct leaf, sw));
 }
 
-static void accept(struct saina_round *r, const struct saina_hdr *h)
+static void check_answer(const struct saina_job *job, const struct saina_hdr *h)
 {
 	size_t len = h->type == SAINA_MSG_ASK_REPLY ? sizeof(struct saina_ask)
 		     : h->type == SAINA_MSG_RESULT  ? 4 * PAYLOAD
 						    : 0;
 
-	assert_true(saina_check_answer(r->job, h, len));
-	r->ops->input(r, h, s.now);
+	assert_true(saina_check_answer(job, h, len));
 }
 
 static void to_leaf(struct lib_switch *sw, unsigned int to, const struct saina_hdr *h)
 {
 	struct leaf *l = leaf_of(sw);
 
-	if (to < WORKERS)
-		accept(&l->w[to].r, h);
-	else if (l->lives)
-		accept(&l->down, h);
+	/* the relay has no use for what comes to its uplink worker */
+	if (to < WORKERS) {
+		check_answer(&l->w[to].job, h);
+		l->w[to].r.ops->input(&l->w[to].r, h, s.now);
+	}
 }
 
 static void to_root(struct lib_switch *sw, unsigned int to, const struct saina_hdr *h)
 {
-	if (s.leaf[to].lives)
-		accept(&s.leaf[to].up, h);
+	struct member *m = &s.leaf[to].relay.up.member;
+
+	if (!s.leaf[to].lives)
+		return;
+	check_answer(&m->session.job, h);
+	m->ops->input(m, h, s.now);
 }
 
-static void send(struct saina_round *r, struct lib_switch *sw, unsigned int w,
-		 void (*deliver)(struct lib_switch *sw, unsigned int to, const struct saina_hdr *h))
+static void worker_send(struct leaf *l, struct worker *w)
 {
 	uint8_t buf[POOL * MSGLEN];
 	unsigned int n;
 	uint64_t when;
 	size_t len;
 
-	for (int left = 16; left && (n = r->ops->output(r, s.now, buf, &len, &when)); left--)
+	for (int left = 16; left && (n = w->r.ops->output(&w->r, s.now, buf, &len, &when)); left--)
 		for (unsigned int i = 0; i < n; i++)
-			exchange(sw, w, buf + i * len, len, deliver);
+			exchange(&l->sw, w->job.worker, buf + i * len, len, to_leaf);
 }
 
 /* --- the relay ------------------------------------------------------------------------------- */
 
-static const struct oracle_slot *slot_of(const struct leaf *l, uint32_t segment)
+static struct leaf *leaf_of_relay(struct relay *r)
 {
-	return &l->sw.oracle->job[l->sw.conf.job].hot[segment & (POOL - 1)];
+	return (struct leaf *)((char *)r - offsetof(struct leaf, relay));
 }
 
-static bool is_away(const struct leaf *l, uint32_t round, uint32_t segment)
+/* The relay reads what the data path has mapped. */
+static void map_slots(struct leaf *l)
 {
-	const struct saina_slot_meta *m = &slot_of(l, segment)->meta;
+	for (unsigned int i = 0; i < POOL; i++) {
+		const struct oracle_slot *o = &l->sw.oracle->job[l->sw.conf.job].hot[i];
 
-	return m->state == SAINA_SLOT_AWAY && m->round == round && m->segment == segment;
+		l->hot[i].meta = o->meta;
+		memcpy(l->hot[i].sum, o->sum, sizeof(l->hot[i].sum));
+	}
 }
 
-static void up_fill(void *arg, uint32_t segment, struct saina_relay_grad *g, void *sums)
+static void no_sockets(struct saina_io *io)
 {
-	const struct leaf *l = arg;
-
-	assert_true(is_away(l, l->up.flow.round, segment));
-	g->exponent = slot_of(l, segment)->meta.exponent;
-	g->slot_round = slot_of(l, segment)->meta.count - 1;
-	memcpy(sums, slot_of(l, segment)->sum, 4 * PAYLOAD);
+	io->ucast = io->mcast = io->wake = io->timer = io->shm = -1;
 }
 
-/* Has the leaf the result of @segment? */
-static bool is_done(const struct leaf *l, uint32_t round, uint32_t segment)
+/* Is admitted at once, in the parent's present round if that needs it. */
+int member_open(struct member *m, const struct member_conf *c, uint64_t now)
 {
-	const struct saina_slot_meta *m =
-		&l->sw.oracle->job[l->sw.conf.job].ring[segment * 4 + round % 4].meta;
+	const struct saina_job_rt *rt = &s.root.oracle->job[s.root.conf.job].rt;
+	struct saina_session *j = &m->session;
 
-	return m->state == SAINA_SLOT_DONE && m->round == round && m->segment == segment;
+	no_sockets(&m->io);
+	j->job = leaf_of_relay(m->arg)->up_job;
+	j->phase = PHASE_RUNNING;
+	if (rt->next_round) {
+		j->job.formed = false;
+		j->job.first_round = rt->next_round - (rt->segs_done < SEGMENTS);
+	}
+	return 0;
 }
 
-/* In the order of segments to the own job. */
-static void go_down(struct leaf *l)
+uint64_t member_run(struct member *m, uint64_t now)
 {
-	const struct saina_flow *f = &l->down.flow;
+	return NEVER;
+}
 
-	while (f->assigned < SEGMENTS) {
-		struct result *r = &l->result[f->assigned];
+bool member_admitted(const struct member *m)
+{
+	return true;
+}
 
-		if (is_done(l, f->round, f->assigned)) {
-			saina_relay_skip(&l->down, 1);
-		} else if (r->have) {
-			if (is_away(l, f->round, f->assigned))
-				r->own = slot_of(l, f->assigned)->meta.count;
-			saina_relay_submit(&l->down, 1);
+bool member_failed(const struct member *m)
+{
+	return false;
+}
+
+void member_send(struct member *m, unsigned int n, size_t len, uint64_t now)
+{
+	struct relay *r = m->arg;
+	struct leaf *l = leaf_of_relay(r);
+
+	for (unsigned int i = 0; i < n; i++) {
+		const uint8_t *msg = m->io.buf + i * len;
+
+		if (m == &r->up.member) {
+			exchange(&s.root, l - s.leaf, msg, len, to_root);
 		} else {
-			return;
+			s.brought++;
+			s.late += ((const struct saina_hdr *)msg)->flags & SAINA_F_LATE;
+			exchange(&l->sw, WORKERS, msg, len, to_leaf);
 		}
 	}
 }
 
-static void up_take(void *arg, const struct saina_hdr *h)
+static void check_relay(const struct leaf *l)
 {
-	struct leaf *l = arg;
-	struct result *r = &l->result[le32toh(h->segment)];
-
-	assert_false(r->have);
-	r->h = *h;
-	memcpy(r->sum, h + 1, sizeof(r->sum));
-	r->have = true;
-	go_down(l);
+	if (l->relay.error[0])
+		fail_msg("relay %zu: %s", l - s.leaf, l->relay.error);
 }
 
-static void up_lost(void *arg, uint32_t round, uint32_t segment, bool counted)
+static void look_for_sums(struct leaf *l)
 {
-	fail_msg("round %u, segment %u is lost", round, segment);
+	uint32_t round;
+
+	map_slots(l);
+	if (uplink_slots_scan(&l->relay.slots, &round))
+		up_away(&l->relay, round);
 }
 
-/* Results that are there and have not come: of segments that were not sent nobody else asks. */
-static void up_asked(void *arg, const struct saina_hdr *h)
-{
-	const struct saina_ask *a = (const void *)(h + 1);
-	struct leaf *l = arg;
-	uint32_t first = le32toh(h->segment);
-
-	if (le32toh(h->round) != l->up.flow.round)
-		return;
-	for (uint32_t i = first; i < SEGMENTS; i++)
-		if (le64toh(a->done) >> (i - first) & 1 && i >= l->up.flow.assigned && !l->result[i].have)
-			saina_relay_pull(&l->up, i);
-}
-
-static void down_fill(void *arg, uint32_t segment, struct saina_relay_grad *g, void *sums)
-{
-	const struct leaf *l = arg;
-	const struct result *r = &l->result[segment];
-	bool in = le64toh(r->h.mask) >> (l - s.leaf) & 1;
-
-	s.late += !in;
-	g->exponent = r->h.exponent;
-	g->flags = (r->h.flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE)) | (in ? 0 : SAINA_F_LATE);
-	g->slot_round = r->h.contributors + le32toh(r->h.slot_round) - (in ? r->own : 0);
-	memcpy(sums, r->sum, sizeof(r->sum));
-}
-
-static void down_take(void *arg, const struct saina_hdr *h)
-{
-}
-
-static void down_lost(void *arg, uint32_t round, uint32_t segment, bool counted)
-{
-}
-
-static void down_asked(void *arg, const struct saina_hdr *h)
-{
-}
-
-static const struct saina_relay_calls up_calls = {up_fill, up_take, up_lost, up_asked};
-static const struct saina_relay_calls down_calls = {down_fill, down_take, down_lost, down_asked};
-
-static void relay_round(struct leaf *l, uint32_t round)
-{
-	memset(l->result, 0, sizeof(l->result));
-	saina_relay_round(&l->down, round, s.now);
-	saina_relay_round(&l->up, round, s.now);
-	go_down(l);
-}
-
-/* It begins at the oldest round that is not over here, whatever it was that it knew. */
+/* Whatever the one before knew. */
 static void relay_start(struct leaf *l)
 {
-	uint32_t round = switch_next_round(&l->sw), over;
+	struct relay *r = &l->relay;
 
-	memset(&l->up, 0, sizeof(l->up));
-	memset(&l->down, 0, sizeof(l->down));
-	assert_int_equal(saina_relay_init(&l->up, &l->up_job, 2, &up_calls, l), 0);
-	assert_int_equal(saina_relay_init(&l->down, &l->down_job, 2, &down_calls, l), 0);
+	*r = (struct relay){
+		.conf = { .worker = WORKERS, .max_weight = WORKERS, .elem = SAINA_ELEM_INT32,
+			  .payload = PAYLOAD, .segments = SEGMENTS, .pool = POOL, .ring = 4,
+			  .elements = ELEMENTS, .parent_worker = l - s.leaf },
+		.netns = -1,
+		.slots = { (void *)l->hot, sizeof(l->hot), sizeof(l->hot[0]), 4 * PAYLOAD, POOL,
+			   SEGMENTS },
+		.had = calloc(SEGMENTS, 1),
+	};
+	assert_int_equal(down_init(r), 0);
+	look_for_sums(l);
+	assert_int_equal(up_open(r, s.now), 0);
+	r->up.member.ops->event(&r->up.member, SAINA_SESSION_BEGINS, s.now);
+	r->down.member.session.job = l->down_job;
+	r->down.member.arg = r;
+	no_sockets(&r->down.member.io);
+	r->down.open = true;
 	l->lives = true;
-	for (over = 0; round && over < SEGMENTS && is_done(l, round - 1, over);)
-		over++;
-	relay_round(l, round && over < SEGMENTS ? round - 1 : round);
+	check_relay(l);
 }
 
 static void relay_kill(struct leaf *l)
 {
-	l->up.ops->exit(&l->up);
-	l->down.ops->exit(&l->down);
+	up_close(&l->relay);
+	down_exit(&l->relay);
+	free(l->relay.had);
 	l->lives = false;
 	l->dead_until = s.now + 20 * MSEC;
 	s.kills++;
@@ -295,32 +273,15 @@ static void relay_kill(struct leaf *l)
 
 static void relay_turn(struct leaf *l)
 {
-	struct saina_flow *f = &l->up.flow;
-	uint32_t over = 0;
-
 	if (!l->lives && s.now < l->dead_until)
 		return;
 	if (!l->lives)
 		relay_start(l);
-	while (over < SEGMENTS && saina_relay_over(&l->down, over))
-		over++;
-	if (over == SEGMENTS)
-		relay_round(l, f->round + 1);
-	go_down(l);
-	while (f->assigned < SEGMENTS) {
-		if (is_away(l, f->round, f->assigned))
-			saina_relay_submit(&l->up, 1);
-		else if (!l->result[f->assigned].have && is_done(l, f->round, f->assigned))
-			saina_relay_skip(&l->up, 1);
-		else
-			break;
-	}
-	if (s.now >= l->ask_ns) {
-		l->ask_ns = s.now + 5 * MSEC;
-		saina_relay_ask(&l->up, 0);
-	}
-	send(&l->up, &s.root, l - s.leaf, to_root);
-	send(&l->down, &l->sw, WORKERS, to_leaf);
+	look_for_sums(l);
+	up_run(&l->relay, s.now);
+	map_slots(l);
+	down_run(&l->relay, s.now);
+	check_relay(l);
 }
 
 /* --- the workers ----------------------------------------------------------------------------- */
@@ -377,7 +338,7 @@ static void worker_turn(struct leaf *l, struct worker *w)
 	if (!w->r.reqs && w->rounds < s.rounds && s.now >= w->think_ns)
 		start(w);
 	assert_false(saina_size_mismatch(&w->r, l->sw.conf.active, s.now, s.now, text, sizeof(text)));
-	send(&w->r, &l->sw, w->job.worker, to_leaf);
+	worker_send(l, w);
 	if (!w->req.finished || !w->r.reqs)
 		return;
 	check_result(w);
@@ -494,7 +455,7 @@ static void test_sum(void **state)
 {
 	for (int i = 0; i < 4; i++) {
 		begin(i * .06, SAINA_INT32, SAINA_SUM, 12);
-		run(600000 * MSEC, 0);
+		run(60000 * MSEC, 0);
 		end();
 	}
 }
@@ -503,7 +464,7 @@ static void test_killed(void **state)
 {
 	for (unsigned int ms = 7; ms < 30; ms += 5) {
 		begin(.05, SAINA_INT32, SAINA_SUM, 20);
-		run(600000 * MSEC, ms);
+		run(60000 * MSEC, ms);
 		assert_true(s.kills > 5);
 		end();
 	}
@@ -512,7 +473,7 @@ static void test_killed(void **state)
 static void test_mean(void **state)
 {
 	begin(.02, SAINA_FLOAT32, SAINA_MEAN, 12);
-	run(600000 * MSEC, 0);
+	run(60000 * MSEC, 0);
 	end();
 }
 
@@ -527,6 +488,7 @@ static void test_waits(void **state)
 		assert_int_equal(s.leaf[1].w[i].r.flow.lost, 0);
 		assert_int_equal(s.leaf[1].w[i].r.stats.resent, 0);
 	}
+	assert_int_equal(s.brought, s.rounds * LEAVES * SEGMENTS);
 	end();
 }
 
@@ -536,7 +498,9 @@ static void test_late(void **state)
 	begin(.05, SAINA_INT32, SAINA_SUM, 20);
 	s.slow_ns = 12 * MSEC;
 	switch_policy(&s.root, LEAVES - 1, false);
-	run(600000 * MSEC, 0);
+	/* with none its sums could be older than the ring */
+	switch_lead(&s.root, 2);
+	run(60000 * MSEC, 0);
 	assert_true(s.late > SEGMENTS);
 	for (unsigned int n = 0; n < LEAVES; n++)
 		for (unsigned int w = 0; w < WORKERS; w++) {
@@ -558,7 +522,7 @@ int main(void)
 		statement("sums of a tree are those of all workers, with up to 18 % of the messages lost", test_sum),
 		statement("a relay that is killed goes on where the slots are", test_killed),
 		statement("a mean in a tree is divided by the weight", test_mean),
-		statement("a leaf that waits long for another one neither sends again nor gives up", test_waits),
+		statement("a leaf that waits long for another one neither gives up nor sends anything again", test_waits),
 		statement("a leaf that was not counted keeps its gradients", test_late),
 	};
 

@@ -3,7 +3,7 @@
 # libsaina: the worker library, shared and static.
 LIBSAINA_SRC	:= $(addprefix userland/lib/,open.c env.c allreduce.c step.c request.c info.c layout.c base.c \
 		   $(addprefix progress/,drive.c turn.c rx.c session_events.c ctl_tx.c data_tx.c notes.c) \
-		   $(addprefix reduce/,rounds.c transfer.c reduce_msg.c reduce_shm.c round.c ps.c relay.c size_mismatch.c) \
+		   $(addprefix reduce/,rounds.c transfer.c reduce_msg.c reduce_shm.c round.c ps.c size_mismatch.c) \
 		   $(addprefix transport/,rx.c tx.c cwnd.c reorder.c steps.c size_check.c) \
 		   $(addprefix gradient/,gradient.c residual.c move.c quant.c quant_select.c quant_avx2.c quant_avx512.c half.c pairs.c) \
 		   $(addprefix session/,session.c state.c timeout.c check.c) wire/check.c shm/shm.c $(addprefix net/,socket.c recv.c send.c))

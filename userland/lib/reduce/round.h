@@ -47,7 +47,6 @@ void saina_round_saturated(struct saina_round *r, uint32_t segment, size_t n);
 extern const struct saina_reduce_ops saina_rounds;
 
 /* transfer.c: a RESULT, COMPLETION, STALE or ASK_REPLY that saina_session_check() has accepted. */
-void saina_round_ask_reply(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
 void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
 
 /**

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
  * All-reduces in flight, what the transport and the gradient know of them, and the operations of the
- * present mode: rounds (rounds.c), steps with a parameter server (ps.c), or a relay's rounds (relay.c).
+ * present mode: rounds (rounds.c), or steps with a parameter server (ps.c).
  */
 #ifndef SAINA_REDUCE_STATE_H
 #define SAINA_REDUCE_STATE_H
@@ -35,8 +35,6 @@ struct saina_round;
  * @status: the data path opens @next next, and limits or members may have changed
  * @again: admitted once more, as r->job says; false: @text says why it cannot go on
  * @exit: frees the state of all modes
- *
- * Of the trainer, so not of a relay:
  * @fails_end: a round or step that has failed is over; else it is open until saina_set_round()
  * @check: may @t be submitted?  0, or an error with @text
  * @start: begins @q, which has t.buf, t.n, t.type and op
@@ -56,7 +54,6 @@ struct saina_reduce_ops {
 	void (*status)(struct saina_round *r, uint32_t next, uint64_t now);
 	bool (*again)(struct saina_round *r, uint64_t now, char *text, size_t size);
 	void (*exit)(struct saina_round *r);
-
 	bool fails_end;
 	int (*check)(const struct saina_round *r, const struct saina_tensor *t, char *text,
 		     size_t size);

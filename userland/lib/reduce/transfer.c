@@ -16,7 +16,7 @@ static void stale_rx(struct saina_round *r, const struct saina_hdr *h, uint64_t 
 		saina_round_lose(r, segment, le32toh(h->aux) == round + 1, now);
 }
 
-void saina_round_ask_reply(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
+static void ask_reply_rx(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	if (h->flags & SAINA_F_AWAY)
 		saina_flow_away(&r->flow, le32toh(h->segment), now);
@@ -31,7 +31,7 @@ void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_
 	else if (h->type == SAINA_MSG_COMPLETION)
 		saina_shm_completion(r, h, now);
 	else if (h->type == SAINA_MSG_ASK_REPLY)
-		saina_round_ask_reply(r, h, now);
+		ask_reply_rx(r, h, now);
 	else if (h->type == SAINA_MSG_STALE)
 		stale_rx(r, h, now);
 }
