@@ -58,6 +58,7 @@ $(B)/selftests/relay_test: $(RELAY_TEST_OBJS) $(call objs,$(addprefix userland/u
 
 check-programs: $(B)/selftests/relay_test
 $(call test,relay_test,quick,unit,400,$(B)/selftests/relay_test)
+$(call test,relay_long,full,unit,900,$(B)/selftests/relay_test 40)
 # Workers that start different sizes: likewise.
 SIZE_CHECK_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,size_check_test.c lib_switch.c))
 $(SIZE_CHECK_TEST_OBJS): SAINA_CFLAGS += -Iselftests

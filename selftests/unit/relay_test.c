@@ -71,6 +71,8 @@ static struct {
 	uint8_t *counted;				/* [round]: it was seen */
 } s;
 
+static unsigned int seed, seeds = 1;	/* relay_test [SEEDS] */
+
 static uint32_t draw(void)
 {
 	s.random = s.random * 1664525 + 1013904223;
@@ -396,7 +398,7 @@ static void begin(double loss, enum saina_type type, enum saina_result_op op, ui
 	s.type = type;
 	s.op = op;
 	s.rounds = rounds;
-	s.random = 12345;
+	s.random = 12345 + seed;
 	s.seen = calloc(rounds, sizeof(*s.seen));
 	s.counted = calloc(rounds, 1);
 	switch_init(&s.root, 7, PAYLOAD, ELEMENTS, POOL, 4);
@@ -453,8 +455,9 @@ static void run(uint64_t limit_ns, unsigned int kill_ms)
 
 static void test_sum(void **state)
 {
-	for (int i = 0; i < 4; i++) {
-		begin(i * .06, SAINA_INT32, SAINA_SUM, 12);
+	for (unsigned int i = 0; i < 4 * seeds; i++) {
+		seed = i / 4;
+		begin(i % 4 * .06, SAINA_INT32, SAINA_SUM, 12);
 		run(60000 * MSEC, 0);
 		end();
 	}
@@ -462,9 +465,10 @@ static void test_sum(void **state)
 
 static void test_killed(void **state)
 {
-	for (unsigned int ms = 7; ms < 30; ms += 5) {
+	for (unsigned int i = 0; i < 5 * seeds; i++) {
+		seed = i / 5;
 		begin(.05, SAINA_INT32, SAINA_SUM, 20);
-		run(60000 * MSEC, ms);
+		run(60000 * MSEC, 7 + i % 5 * 5);
 		assert_true(s.kills > 5);
 		end();
 	}
@@ -472,9 +476,11 @@ static void test_killed(void **state)
 
 static void test_mean(void **state)
 {
-	begin(.02, SAINA_FLOAT32, SAINA_MEAN, 12);
-	run(60000 * MSEC, 0);
-	end();
+	for (seed = 0; seed < seeds; seed++) {
+		begin(.02, SAINA_FLOAT32, SAINA_MEAN, 12);
+		run(60000 * MSEC, 0);
+		end();
+	}
 }
 
 /* Nothing is lost, but leaf 0 is far behind, so the other leaves' sums are long with the parent. */
@@ -493,7 +499,7 @@ static void test_waits(void **state)
 }
 
 /* A root that does not wait for the last leaf: what its workers have produced is kept by them. */
-static void test_late(void **state)
+static void run_late(void)
 {
 	begin(.05, SAINA_INT32, SAINA_SUM, 20);
 	s.slow_ns = 12 * MSEC;
@@ -516,7 +522,13 @@ static void test_late(void **state)
 	end();
 }
 
-int main(void)
+static void test_late(void **state)
+{
+	for (seed = 0; seed < seeds; seed++)
+		run_late();
+}
+
+int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 		statement("sums of a tree are those of all workers, with up to 18 % of the messages lost", test_sum),
@@ -526,5 +538,7 @@ int main(void)
 		statement("a leaf that was not counted keeps its gradients", test_late),
 	};
 
+	if (argc > 1)
+		seeds = strtoul(argv[1], NULL, 10);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
