@@ -12,6 +12,7 @@
 # 3. 80 workers, more than one aggregator can have
 # 4. A relay is killed, and comes back
 # 5. Messages are lost on the uplinks
+# 6. A host is killed, and comes back
 #
 #	tree.sh [quick]		quick: only 1
 
@@ -113,5 +114,47 @@ check "10 % of the messages lost on the uplinks: all workers end" wait_all 240
 exact "10 % of the messages lost on the uplinks" 16384 200
 lost=$(json_sum injected-in "$(saina_at root -j stats show global all)")
 check "10 % of the messages lost on the uplinks: some were" [ "${lost:-0}" -gt 10 ]
+lab_down
+
+# 6. A host is killed, and comes back: the others wait for it until it is dead, and not once more
+# while its agent believes that the workers of before are alive.
+times_in() { # LOG WHAT: lines of an agent's log
+	grep -c "$2" "/run/saina-lab/$1/sainad.log"
+}
+log_has() {
+	[ "$(times_in "$@")" -gt 0 ]
+}
+rounds_of() { # HOST WORKER
+	wc -l <"$WORK/log.$1.$2"
+}
+has_rounds() { # HOST WORKER ROUNDS
+	[ "$(rounds_of "$1" "$2")" -ge "$3" ]
+}
+expected_log='saina-uplink|is dead: silent for'
+tree_lab 2 2
+tree_job back 50000
+tree_workers back 50000 1000000 int32
+check "host killed: rounds begin" slowwait 30 tree_round_at_least 20
+for i in 0 1; do
+	kill -KILL "${worker_pids[1.$i]}"
+	wait "${worker_pids[1.$i]}" 2>/dev/null
+done
+"$LAB_TOOL" agent "$LAB.h1" kill
+check "host killed: the root counts it as dead" slowwait 60 log_has "$LAB" 'worker 1 .* is dead'
+at=$(tree_round)
+check "host killed: rounds go on without it" slowwait 30 tree_round_at_least $((at + 20))
+"$LAB_TOOL" agent "$LAB.h1" start
+for i in 0 1; do
+	tree_worker 1 "$i" back 50000 1000000 int32
+done
+check "host back: its agent waits for the workers of before" slowwait 60 log_has "$LAB.h1" 'worker 1 .* is dead'
+equal "host back: it is no node of the root's job until then" 1 "$(times_in "$LAB" 'worker 1 .* joined')"
+for i in 0 1; do
+	check "host back: worker $i takes part" slowwait 60 has_rounds 1 $i 20
+done
+kill -TERM "${worker_pids[@]}"
+check "host back: all workers end" wait_all 60
+equal "host back: no sum is wrong" 0 "$(tree_sum wrong)"
+check "host back: sums have all workers again" [ "$(jq .all "$WORK/out.1.0")" -gt 0 ]
 lab_down
 finished

@@ -174,7 +174,8 @@ workers_leave() {
 		saina worker set leaf $w state left
 	done
 }
-# A relay that does not end: it is killed, even if a worker has come meanwhile.
+# A relay that does not end: it is killed, even if a worker has come meanwhile, who would begin at a
+# round that the parent has long left if it were admitted.
 starts=$(wc -l <"$RELAY.starts")
 # which is why the relay would be started, if it had to be
 matches "leaf: a worker asks again meanwhile" "^refused 12 " "$(join 1 leaf 1 5002 tree=1)"
@@ -182,9 +183,13 @@ report 2 42 11 1 0
 check "leaf: is admitted by the parent again" slowwait 30 uplink_says "admitted by the parent, joins its own job" text
 kill -STOP "$(given pid)"
 workers_leave
-check "relay: is asked to end when the last worker has left" slowwait 15 uplink_says "is stopped" text
-matches "leaf: a worker joins meanwhile" "^welcome" "$(join 0 leaf 0 5001 tree=1)"
+check "relay: is asked to end when the last worker has left" slowwait 15 uplink_says "the relay is stopped" text
+matches "leaf: a worker that joins meanwhile is refused" "^refused 12 " "$(join 0 leaf 0 5001 tree=1)"
 check "relay: is killed if it does not end, and another one started" slowwait 60 started_again
+report 2 42 11 1 77
+check "leaf: is admitted by the parent once more" slowwait 30 uplink_says "admitted by the parent, joins its own job" text
+matches "leaf: the worker joins then" "^welcome 42 11 1" "$(join 0 leaf 0 5001 tree=1)"
+equal "leaf: .. and the job begins where the parent says now" "welcome 42 12 1 round 77" "$(join 1 leaf 1 5002 tree=1)"
 workers_leave
 port_is_gone() {
 	! in_switch ip -br link show type veth | grep -q saina-up

@@ -61,6 +61,7 @@ struct worker_numerics {
  * Liveness:
  * @port: name of its port when that last came or went, empty: neither since its session began
  * @last_heard: time of its last control message or gradient
+ * @restored: an earlier agent has admitted it, and this one has not heard it yet
  * @round: of its last heartbeat
  * @signs: sum of its life signs at the last check
  * @signs_read: @signs was read since @last_heard
@@ -103,6 +104,7 @@ struct worker_aux {
 
 	char port[IFNAMSIZ];
 	uint64_t last_heard;
+	bool restored;
 	uint32_t round;
 	uint64_t signs;
 	bool signs_read;

@@ -125,6 +125,7 @@ static int restore_workers(struct agent *a, const struct saved_job *from,
 			.fast = sw->fast,
 			.xdp_works = !(job->worker[w].bind.flags & SAINA_BIND_RELAY),
 			.last_heard = loop_now(),
+			.restored = true,
 			.shm_session = sw->shm_session,
 			.incarnation = sw->incarnation,
 		};

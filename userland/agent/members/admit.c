@@ -356,10 +356,10 @@ void admit_join(struct agent *a, const struct sender *from, const struct saina_h
 			     "job %s is stopped by its operator", job->name);
 		return;
 	}
-	if (!node_job_admits(a, &j, job))
-		return;
 	w = choose_worker(a, from, h, nonce, job);
+	/* last, as it has the parent's rounds wait for this job */
 	if (w >= 0 && node_place_fits(a, &j, job, w) &&
-	    (node_is_same(a, &j, job, w) || !rejoin_is_early(a, from, h, nonce, job, w)))
+	    (node_is_same(a, &j, job, w) || !rejoin_is_early(a, from, h, nonce, job, w)) &&
+	    node_job_admits(a, &j, job))
 		admit_worker(a, &j, job, w);
 }

@@ -38,6 +38,7 @@ void liveness_heard(struct agent *a, const struct saina_job *job, int w)
 	struct worker_aux *aux = jobs_worker(a, job, w);
 
 	aux->last_heard = loop_now();
+	aux->restored = false;
 	aux->signs_read = false;
 	liveness_replan(a);
 }
@@ -106,6 +107,7 @@ void liveness_check(struct agent *a, const struct saina_job *job, int w)
 		return;
 	if (has_sent_packets(a, job, w, aux, &moved)) {
 		aux->last_heard = now;
+		aux->restored = false;
 		return;
 	}
 	/* it may be behind another port: the data path does not accept it from there */

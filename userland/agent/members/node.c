@@ -48,7 +48,7 @@ bool node_job_admits(struct agent *a, const struct join *j, const struct saina_j
 		return true;
 	p->asked_at = loop_now();
 	REFUSE(SAINA_REFUSE_NO_ROOT, "job %s is not admitted by its parent yet: %.100s", job->name,
-	       p->text[0] ? p->text : "its relay is started");
+	       p->text[0] ? p->text : "the relay is started");
 	return false;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * When a job's relay runs: while the job has live workers, or some have just been refused because
- * there was no relay.  So a job without workers is no node of its parent, whose rounds would wait
- * for it.  A job that begins a new generation gets a new relay.
+ * When a job's relay runs: while the job has workers that are heard, or some have just been refused
+ * because there was no relay.  So a job without workers is no node of its parent, whose rounds would
+ * wait for it.  A job that begins a new generation gets a new relay.
  */
 #include <errno.h>
 #include <poll.h>
@@ -50,13 +50,22 @@ static void place_text(struct uplink *u, const char *text)
 		snprintf(p->text, sizeof(p->text), "%s", text);
 }
 
+/* Those that an earlier agent knew may have ended with the host. */
+static bool is_heard(struct agent *a, const struct saina_job *job)
+{
+	for (uint64_t live = job->active; live; live &= live - 1)
+		if (!jobs_worker(a, job, __builtin_ctzll(live))->restored)
+			return true;
+	return false;
+}
+
 static bool is_wanted(struct uplink *u, const struct saina_job *job)
 {
 	const struct job_place *p = place_of(u);
 
 	if (!job || job->state == SAINA_JOB_STOPPED || !job->segments || !p)
 		return false;
-	return job->active || (p->asked_at && loop_now() - p->asked_at < ASKED_NS);
+	return is_heard(u->a, job) || (p->asked_at && loop_now() - p->asked_at < ASKED_NS);
 }
 
 /* The relay's session with the own job ends with it. */
@@ -195,22 +204,26 @@ static void start(struct uplink *u, const struct saina_job *job)
 		return;
 	}
 	p->ifindex = u->link.ifindex;
-	place_text(u, "is started");
+	place_text(u, "the relay is started");
 	log_debug("job %s: its relay is process %d", job->name, u->pid);
 }
 
 /* @leave: the parent is not to wait for this job. */
 static void stop(struct uplink *u, bool leave)
 {
+	struct job_place *p = place_of(u);
 	uint64_t now = loop_now();
 
+	/* the next relay will say which round is the first */
+	if (p)
+		p->admitted = false;
 	if (u->stop_at && now >= u->stop_at)
 		kill(u->pid, SIGKILL);
 	if (u->stop_at)
 		return;
 	kill(u->pid, leave ? SIGTERM : SIGKILL);
 	u->stop_at = now + STOP_MS * NSEC_PER_MSEC;
-	place_text(u, "is stopped");
+	place_text(u, "the relay is stopped");
 }
 
 /* Does what is due for one job; false: nothing is left of its uplink. */
@@ -259,6 +272,9 @@ void uplinks_job_changed(struct agent *a, int cmd, const struct saina_job *job)
 		if (job->active)
 			a->jobs->aux[job->id]->place.asked_at = 0;
 		u->used |= job->state == SAINA_JOB_RUNNING && job->generation == u->generation;
+		/* who joins now is not to begin where the last generation did */
+		if (job->generation != u->generation)
+			a->jobs->aux[job->id]->place.admitted = false;
 		return;
 	}
 	u = calloc(1, sizeof(*u));
