@@ -111,16 +111,30 @@ def masks(state, ddp):
 
 def case_residual():
     """A rank misses the first step, then DDP rebuilds its buckets: what it owes goes to the same parameters."""
+    store = dist.distributed_c10d._get_default_store()
+
+    def wait_for_others(step):
+        """However long they take."""
+        store.wait([f"residual {step} {r}" for r in range(4) if r != RANK])
     with hooked(Constant(), "fastest", bucket_cap_mb=0.3) as (ddp, state):
+        join = state._join
+
+        def join_and_wait(layout):
+            join(layout)
+            wait_for_others(0)
+        # the ranks join at the end of the first backward, and are sent nothing before all are there
+        if RANK == 3:
+            state._join = join_and_wait
         owed = [numpy.zeros((4, p.numel())) for p in ddp.module.w]
         good, late = True, 0
         for step in range(3):
             for p in ddp.module.w:
                 p.grad = None
             loss = ddp(torch.zeros(1))
-            if RANK == (3, 1, 0)[step]:
-                time.sleep(1)
+            if step and RANK == (3, 1, 0)[step]:
+                wait_for_others(step)
             loss.backward()
+            store.set(f"residual {step} {RANK}", "")
             for i, (p, mask) in enumerate(zip(ddp.module.w, masks(state, ddp))):
                 gave = owed[i] + numpy.array([[(r + 1) * 10.0 ** (i % 3 - 3)] for r in range(4)])
                 counted = numpy.array([mask >> r & 1 for r in range(4)])
