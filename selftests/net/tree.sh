@@ -13,6 +13,7 @@
 # 4. A relay is killed, and comes back
 # 5. Messages are lost on the uplinks
 # 6. A host is killed, and comes back
+# 7. An uplink is down for a while; the agents of the root and of a host are killed, and come back
 #
 #	tree.sh [quick]		quick: only 1
 
@@ -156,5 +157,34 @@ kill -TERM "${worker_pids[@]}"
 check "host back: all workers end" wait_all 60
 equal "host back: no sum is wrong" 0 "$(tree_sum wrong)"
 check "host back: sums have all workers again" [ "$(jq .all "$WORK/out.1.0")" -gt 0 ]
+lab_down
+
+# 7. An uplink is down for a while; the agents of the root and of a host are killed, and come back
+goes_on() { # WHAT
+	local at
+	at=$(tree_round)
+	check "$1: rounds go on" slowwait 60 tree_round_at_least $((at + 20))
+}
+expected_log='saina-uplink|is alive, but its port p1 is in spanning-tree state'
+tree_lab 2 2 --uplink 20mbit
+tree_job down 20000
+tree_workers down 20000 1000000 int32
+check "uplink down: rounds begin" slowwait 30 tree_round_at_least 20
+in_switch ip link set p1 down
+sleep 5
+in_switch ip link set p1 up
+goes_on "uplink down"
+"$LAB_TOOL" agent "$LAB" kill
+goes_on "root agent killed"
+"$LAB_TOOL" agent "$LAB" start
+goes_on "root agent back"
+"$LAB_TOOL" agent "$LAB.h1" kill
+"$LAB_TOOL" agent "$LAB.h1" start
+goes_on "host agent killed, and back"
+kill -TERM "${worker_pids[@]}"
+check "agents killed: all workers end" wait_all 60
+equal "agents killed: no sum is wrong" 0 "$(tree_sum wrong)"
+# the last round of those that end first
+check "agents killed: none lacks a worker before the workers end" [ "$(tree_sum some)" -le $((2 * 4 * 2500)) ]
 lab_down
 finished

@@ -68,6 +68,8 @@ static void send_refusal(struct agent *a, const struct sender *from, const struc
 		struct saina_hdr hdr;
 		struct saina_refuse body;
 	} msg;
+	/* whose library knows trees says so then: the first JOIN of each worker is refused so */
+	int level = reason == SAINA_REFUSE_TREE ? LOG_L_DEBUG : LOG_L_INFO;
 
 	memset(&msg, 0, sizeof(msg));
 	fill_header(&msg.hdr, SAINA_MSG_REFUSE, le16toh(req->job), req->worker,
@@ -79,9 +81,9 @@ static void send_refusal(struct agent *a, const struct sender *from, const struc
 	vsnprintf(msg.body.text, sizeof(msg.body.text), fmt, ap);
 	/* a JOIN by name has no number */
 	if (req->type == SAINA_MSG_JOIN && req->flags & SAINA_F_NAMED)
-		log_limited(&refuse_limit, LOG_L_INFO, "refused %s: %s", from->text, msg.body.text);
+		log_limited(&refuse_limit, level, "refused %s: %s", from->text, msg.body.text);
 	else
-		log_limited(&refuse_limit, LOG_L_INFO, "refused %s (job %u): %s", from->text,
+		log_limited(&refuse_limit, level, "refused %s (job %u): %s", from->text,
 			    le16toh(req->job), msg.body.text);
 	send_msg(a, &from->addr, &msg, sizeof(msg));
 }
