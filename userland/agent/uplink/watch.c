@@ -102,11 +102,66 @@ static void begin_anew(struct uplink *u)
 	}
 }
 
-static void relay_ended(struct uplink *u)
+/* The place is known: its workers may join. */
+static void take_report(struct uplink *u, const struct saina_job *job)
 {
-	bool stale = u->report.state == UPLINK_STALE, asked = u->stop_at;
+	const struct uplink_report *r = &u->report;
 	struct job_place *p = place_of(u);
 
+	if (!p || u->stop_at)
+		return;
+	p->admitted = (r->state == UPLINK_ADMITTED || r->state == UPLINK_RUNNING) &&
+		      u->generation == job->generation;
+	p->weight = r->workers;
+	p->rank0 = r->rank0;
+	p->depth = r->depth;
+	p->quorum = r->quorum;
+	p->first_round = r->first_round;
+	if (p->admitted && job->elem == SAINA_ELEM_INT16 && r->workers > SAINA_INT16_MOST) {
+		p->admitted = false;
+		snprintf(p->text, sizeof(p->text),
+			 "sums of int16 have room for %d workers, and the tree has %u: use int32",
+			 SAINA_INT16_MOST, r->workers);
+	} else {
+		snprintf(p->text, sizeof(p->text), "%s",
+			 r->error[0]			 ? r->error :
+			 r->state == UPLINK_RUNNING	 ? "admitted by the parent" :
+			 p->admitted			 ? "admitted by the parent, joins its own job" :
+							   "asks the parent to admit it");
+	}
+}
+
+/* Return: 1: a report was taken; 0: there is none; -1: closed, or not of this build. */
+static int report_read(struct uplink *u)
+{
+	const struct saina_job *job = saina_core_job_find(u->a->jobs->core, 1, u->job, NULL, NULL);
+	struct uplink_report r;
+	ssize_t n = recv(u->socket.fd, &r, sizeof(r), MSG_DONTWAIT);
+	__u32 before = u->report.state;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n != (ssize_t)sizeof(r) || r.version != UPLINK_VERSION)
+		return -1;
+	r.error[sizeof(r.error) - 1] = 0;
+	u->report = r;
+	if (job)
+		take_report(u, job);
+	if (job && r.state != before && r.state == UPLINK_RUNNING)
+		log_info("job %s: its relay is admitted by the parent: %u workers, ranks from %u, depth %u",
+			 job->name, r.workers, r.rank0, r.depth);
+	return 1;
+}
+
+static void relay_ended(struct uplink *u)
+{
+	bool stale, asked = u->stop_at;
+	struct job_place *p = place_of(u);
+
+	/* its last words may not have been read yet */
+	while (u->socket.fd >= 0 && report_read(u) > 0)
+		;
+	stale = u->report.state == UPLINK_STALE;
 	log_info("job %u: its relay has ended%s%s", u->job, u->report.error[0] ? ": " : "",
 		 u->report.error);
 	place_text(u, u->report.error[0] ? u->report.error : "the relay has ended");
@@ -128,60 +183,17 @@ static void process_ready(struct source *s, uint32_t events)
 	relay_ended(s->arg);
 }
 
-/* The place is known: its workers may join. */
-static void take_report(struct uplink *u, const struct saina_job *job)
-{
-	const struct uplink_report *r = &u->report;
-	struct job_place *p = place_of(u);
-
-	if (!p)
-		return;
-	p->admitted = r->state == UPLINK_ADMITTED || r->state == UPLINK_RUNNING;
-	p->weight = r->workers;
-	p->rank0 = r->rank0;
-	p->depth = r->depth;
-	p->quorum = r->quorum;
-	p->first_round = r->first_round;
-	if (p->admitted && job->elem == SAINA_ELEM_INT16 && r->workers > SAINA_INT16_MOST) {
-		p->admitted = false;
-		snprintf(p->text, sizeof(p->text),
-			 "sums of int16 have room for %d workers, and the tree has %u: use int32",
-			 SAINA_INT16_MOST, r->workers);
-	} else {
-		snprintf(p->text, sizeof(p->text), "%s",
-			 r->error[0]			 ? r->error :
-			 r->state == UPLINK_RUNNING	 ? "admitted by the parent" :
-			 p->admitted			 ? "admitted by the parent, joins its own job" :
-							   "asks the parent to admit it");
-	}
-}
-
 static void socket_ready(struct source *s, uint32_t events)
 {
 	struct uplink *u = s->arg;
-	const struct saina_job *job = saina_core_job_find(u->a->jobs->core, 1, u->job, NULL, NULL);
-	struct uplink_report r;
-	ssize_t n = recv(s->fd, &r, sizeof(r), MSG_DONTWAIT);
-	__u32 before = u->report.state;
 
-	if (n == (ssize_t)sizeof(r) && r.version == UPLINK_VERSION) {
-		r.error[sizeof(r.error) - 1] = 0;
-		u->report = r;
-		if (job)
-			take_report(u, job);
-		if (job && r.state != before && r.state == UPLINK_RUNNING)
-			log_info("job %s: its relay is admitted by the parent: %u workers, ranks from %u, depth %u",
-				 job->name, r.workers, r.rank0, r.depth);
+	if (report_read(u) >= 0)
 		return;
-	}
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	/* closed, or not of this build: its end comes from @process */
+	/* its end comes from @process */
 	loop_del(&u->a->loop, s);
 	close(s->fd);
 	s->fd = -1;
-	if (n)
-		kill(u->pid, SIGTERM);
+	kill(u->pid, SIGTERM);
 }
 
 static void start(struct uplink *u, const struct saina_job *job)
