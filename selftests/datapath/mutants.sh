@@ -221,7 +221,7 @@ else
 	mutant coarse-is-counted-again slot.bpf.h 'h->scale_by = harmless ? by : 0;' 'h->scale_by = by;'
 	# pairs of int16
 	mutant pair-shifted-as-a-word slot.bpf.h 'return in->elem == SAINA_ELEM_INT16;' 'return false;'
-	mutant pair-by-the-fast-path slot_sum.bpf.h 'return slot_has_pairs(in) || in->weight || !HAS_ADD_MIXED ?' 'return in->weight || !HAS_ADD_MIXED ?'
+	mutant pair-by-the-fast-path slot_sum.bpf.h 'return slot_has_pairs(in) || in->weight ?' 'return in->weight ?'
 	mutant pair-wrong-one-is-shifted slot_sum.bpf.h $'*finer = coarser ? sum : in, *other = coarser ? in : sum;\n\tconst' $'*finer = coarser ? in : sum, *other = coarser ? sum : in;\n\tconst'
 	mutant pair-cuts-off slot.bpf.h ' + (x & 0x00010001)' ''
 	mutant pair-moves-bits slot.bpf.h '(x >> 1 & mask)' '(x >> 1)'
@@ -350,7 +350,7 @@ else
 	mutant weight-of-the-first-forgotten slot.bpf.h '		h->weight = in->weight;' '		h->weight = 0;'
 	mutant weight-forgotten slot.bpf.h '		h->weight += in->weight;' ''
 	mutant weight-not-in-short-cut slot_sum.bpf.h 'h->meta.weight += in->weight;' ';'
-	mutant weight-not-in-mixed-short-cut slot_sum.bpf.h 'slot_has_pairs(in) || in->weight ||' 'slot_has_pairs(in) ||'
+	mutant weight-not-in-mixed-short-cut slot_sum.bpf.h 'return slot_has_pairs(in) || in->weight ?' 'return slot_has_pairs(in) ?'
 	mutant nodes-are-silenced check.bpf.h 'return m->binding->max_weight > 1 &&' 'return 0 &&'
 	mutant workers-ask-when-dead check.bpf.h 'return m->binding->max_weight > 1 &&' 'return'
 	# shared memory
