@@ -67,9 +67,15 @@ static int address_is_host(__be32 address)
 static int uplink_read(struct saina_job *job, const struct saina_uplink_attrs *a,
 		       struct saina_core_err *err)
 {
+	static const __u64 given = 1ull << SAINA_A_UPLINK_ADDRESS | 1ull << SAINA_A_UPLINK_PORT |
+				   1ull << SAINA_A_UPLINK_JOB | 1ull << SAINA_A_UPLINK_WORKER |
+				   1ull << SAINA_A_UPLINK_TOKEN_FILE;
 	struct saina_uplink *u = &job->uplink;
 	int ret;
 
+	if (a->has & ~given)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_UPLINK,
+				    "uplink: has what only replies have: state of the relay");
 	if (!SAINA_HAS(a, SAINA_A_UPLINK_ADDRESS) || !address_is_host(a->address))
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_UPLINK,
 				    "uplink: needs the address of the host with the parent, as its "

@@ -111,7 +111,7 @@ BAD = {
     "job.uplink": [{}, *({k: v for k, v in NEST["uplink"].items() if k != n} for n in NEST["uplink"]),
                    *({**NEST["uplink"], "address": ip} for ip in (0, 1, 0x7f000001, 0xe0000001, 0xffffffff)),
                    *({**NEST["uplink"], "worker": w} for w in (64, 255)), {**NEST["uplink"], "job": ""},
-                   {**NEST["uplink"], "token-file": "token"}],
+                   {**NEST["uplink"], "token-file": "token"}, {**NEST["uplink"], "rank": 1}, {**NEST["uplink"], "text": "x"}],
     "worker.job-id": [256, 65535], "worker.id": [3, 64, 255], "worker.state": [0],
     "worker.ifindex": [0, 1 << 31, (1 << 32) - 1], "worker.ip": [0],
     "worker.mac": [bytes(6), b"\1\0\0\0\0\1", b"\xff" * 6], "worker.udp-port": [0], "worker.session": [0],
@@ -153,11 +153,13 @@ def lengths(a):
 
 
 def nested(a):
-    """(what, name, payload): the attributes in a nest, each malformed."""
+    """(what, name, payload, content): the attributes in a nest, each malformed.  @content: what is wrong is in the text, so
+    the nest is named."""
     space = a["nested-attributes"]
     for b in Spec.sets[space]:
+        rest = Spec.encode({k: v for k, v in NEST[space].items() if k != b["name"]}, space)
         for what, payload in lengths(b) if b["type"] != "pad" else ():
-            yield f"{b['name']}: {what}", b["name"], attr(Spec.number[space][b["name"]], payload)
+            yield f"{b['name']}: {what}", b["name"], rest + attr(Spec.number[space][b["name"]], payload), what.startswith("character")
 
 
 def encode(space, values, extra=b""):
@@ -233,8 +235,8 @@ for op, how in served:
             also = (errno.ENOENT,) if what.startswith("character") else ()
             t.refused(f"{n}: {what}", op, how, encode(nest, rest, raw(nest, n, payload)), n,
                       (errno.EINVAL, errno.ERANGE, *also), orelse=None if attrs[n]["type"] == "nest" else "")
-        for what, inner, payload in nested(attrs[n]) if attrs[n]["type"] == "nest" else ():
-            t.refused(f"{n}: {what}", op, how, encode(nest, rest, raw(nest, n, payload)), f"{n}.{inner}")
+        for what, inner, payload, content in nested(attrs[n]) if attrs[n]["type"] == "nest" else ():
+            t.refused(f"{n}: {what}", op, how, encode(nest, rest, raw(nest, n, payload)), n if content else f"{n}.{inner}")
     t.end()
 
     t = Tally(f"{at}: each attribute nested wrongly or given twice is refused")
