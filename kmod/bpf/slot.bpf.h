@@ -204,7 +204,7 @@ static __always_inline void slot_spoil(struct saina_slot_meta *h, const struct c
 	h->exponent = SAINA_EXPONENT_NAN;
 }
 
-/* Is the slot complete, and the message's job without an uplink?  With one the slot becomes AWAY. */
+/* Is it complete, and the message's job without an uplink?  With one the slot becomes AWAY. */
 static __always_inline bool slot_completes(struct saina_ctx *c, const struct saina_slot_meta *h)
 {
 	if (!slot_complete(h, &c->in))
@@ -241,7 +241,8 @@ static __always_inline int slot_take_result(struct saina_ctx *c, struct saina_sl
 		h->count = 0;
 	h->exponent = in->exponent;
 	h->weight = in->weight;
-	h->flags = (h->flags & ~SAINA_F_TYPES) | (in->flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE));
+	h->flags &= ~SAINA_F_TYPES;
+	h->flags |= in->flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE);
 	return exponent_is_nan(h->exponent) ? SLOT_DO_FINISH_NAN : SLOT_DO_FINISH_STORE;
 }
 
@@ -460,9 +461,10 @@ enum slot_added {
  */
 static __always_inline bool slot_is_mixed(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
-	return h->exponent != in->exponent && !slot_is_result(in) && exponent_is_scale(h->exponent) &&
-	       exponent_is_scale(in->exponent) && h->state == SAINA_SLOT_OPEN &&
-	       slot_is_of(h, in) && !in->pull && !(h->seen & in->bit) &&
+	return h->exponent != in->exponent && !slot_is_result(in) &&
+	       exponent_is_scale(h->exponent) && exponent_is_scale(in->exponent) &&
+	       h->state == SAINA_SLOT_OPEN && slot_is_of(h, in) && !in->pull &&
+	       !(h->seen & in->bit) &&
 	       !(h->csum & coded_part(h->parts, in->worker));
 }
 
