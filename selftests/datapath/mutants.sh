@@ -333,7 +333,7 @@ else
 	mutant result-late-keeps-last slot.bpf.h '		cnt->last[w] &= -(__u32)' '		(void)'
 	mutant result-late-clears-others slot.bpf.h ' | (~(uncounted >> w) & 1)' ''
 	mutant result-keeps-its-exponent slot.bpf.h $'	h->exponent = in->exponent;\n	h->weight' '	h->weight'
-	mutant result-keeps-types slot.bpf.h '(h->flags & ~SAINA_F_TYPES)' 'h->flags'
+	mutant result-keeps-types slot.bpf.h '	h->flags &= ~SAINA_F_TYPES;' ''
 	mutant result-without-flags slot.bpf.h 'in->flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE)' '0'
 	mutant result-by-a-pull slot.bpf.h 'return in->uplink & UPLINK_SENDER && !in->pull;' 'return in->uplink & UPLINK_SENDER;'
 	mutant result-is-shifted slot.bpf.h '&& !slot_is_result(in) &&' '&&'
