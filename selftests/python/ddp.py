@@ -119,10 +119,10 @@ def case_residual():
     with hooked(Constant(), "fastest", bucket_cap_mb=0.3) as (ddp, state):
         join = state._join
 
-        def join_and_wait(layout):
-            join(layout)
+        def join_and_wait(parameters):
+            join(parameters)
             wait_for_others(0)
-        # the ranks join at the end of the first backward, and are sent nothing before all are there
+        # the ranks join at the end of the first backward, and none goes on before all have
         if RANK == 3:
             state._join = join_and_wait
         owed = [numpy.zeros((4, p.numel())) for p in ddp.module.w]

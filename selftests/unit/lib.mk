@@ -53,7 +53,8 @@ $(call test,steps_test,quick,unit,400,$(B)/selftests/steps_test)
 # Jobs of two levels: likewise, with both sides of saina-uplink.
 RELAY_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,relay_test.c lib_switch.c))
 $(RELAY_TEST_OBJS): SAINA_CFLAGS += -Iselftests
-$(B)/selftests/relay_test: $(RELAY_TEST_OBJS) $(call objs,$(addprefix userland/uplink/,relay.c up.c down.c slots.c)) 		$(ORACLE_OBJS) $(B)/libsaina.a
+$(B)/selftests/relay_test: $(RELAY_TEST_OBJS) $(call objs,$(addprefix userland/uplink/,relay.c up.c down.c slots.c)) \
+		$(ORACLE_OBJS) $(B)/libsaina.a
 	$(call link,$^ -lbpf -lelf -lz -lcmocka -pthread -lm)
 
 check-programs: $(B)/selftests/relay_test

@@ -216,7 +216,8 @@ void member_send(struct member *m, unsigned int n, size_t len, uint64_t now)
 			exchange(&s.root, l - s.leaf, msg, len, to_root);
 		} else {
 			s.brought++;
-			s.late += ((const struct saina_hdr *)msg)->flags & SAINA_F_LATE;
+			if (((const struct saina_hdr *)msg)->flags & SAINA_F_LATE)
+				s.late++;
 			exchange(&l->sw, WORKERS, msg, len, to_leaf);
 		}
 	}
