@@ -75,7 +75,7 @@ static int uplink_read(struct saina_job *job, const struct saina_uplink_attrs *a
 
 	if (a->has & ~given)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_UPLINK,
-				    "uplink: has what only replies have: state of the relay");
+				    "uplink: has an attribute that only replies have");
 	if (!SAINA_HAS(a, SAINA_A_UPLINK_ADDRESS) || !address_is_host(a->address))
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_UPLINK,
 				    "uplink: needs the address of the host with the parent, as its "

@@ -139,7 +139,7 @@ SAINA_ASSERT(sizeof(struct saina_policy) == 96, "saina_policy is 96 bytes");
 
 /*
  * Rounds that the slowest live worker may be behind in a job with this policy; ~0: any number.
- * Results of an @uplink, if there is one, come without the job's own workers.
+ * @uplink: not 0, such as its mask: the job has one, whose results come without its own workers.
  */
 static inline __u32 saina_policy_lead(const struct saina_policy *p, __u32 ring, __u64 uplink)
 {
