@@ -68,8 +68,9 @@ def hooked(model, job, **how):
     dist.barrier()
     try:
         yield ddp, state
-    finally:
+        # Not after an error: the others may be in another collective, and then it would hide the error.
         dist.barrier()
+    finally:
         state.close()
 
 

@@ -410,6 +410,7 @@ def case_lost():
         skipped = []    # or not, for each step
 
         def loss(model, step):
+            state.scale = scaler.get_scale()
             return scaler.scale(loss_of(model, step)) * (3e38 if step in (2, 6) and RANK == 0 else 1.0)
 
         def step():
