@@ -129,7 +129,11 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 				    "together; one is missing",
 				    req->id);
 	}
-	if (saina_worker_alive(wk) && !is_same_socket(wk, req))
+	/*
+	 * A node's new relay goes on where the old one was (the control plane knows it by its
+	 * incarnation).  Inactive in between, slots that wait for it would complete without it.
+	 */
+	if (saina_worker_alive(wk) && !is_same_socket(wk, req) && !job->weight[0])
 		return saina_refuse(err, -EEXIST, SAINA_A_WORKER_ID,
 				    "worker %u of job %s is alive already", req->id, job->name);
 	if (job->state == SAINA_JOB_STOPPED)
@@ -267,7 +271,7 @@ static int worker_commit(struct saina_core *c, const struct saina_job *found, in
  * @c: core
  * @req: job and ID; with a whole binding (IFINDEX, IP, MAC, UDP_PORT, SESSION)
  *	the worker is admitted, alive and active from now on (a live one only again, from its IP
- *	and UDP port, with another session); else STATE, RELAY
+ *	and UDP port, with another session, unless the job has weights); else STATE, RELAY
  *	and NAME may change.  ROUND: what the worker would send first.  ELEMENTS: of its
  *	gradient.  LATE changes nothing and makes an event
  * @out: the job; may be NULL

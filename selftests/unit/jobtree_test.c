@@ -274,6 +274,30 @@ static void root_goes_on(void **state)
 	assert_true(job->generation > generation);
 }
 
+/* It is known by its incarnation, so it need not leave, and no slot completes without it meanwhile. */
+static void node_rebound(void **state)
+{
+	struct owner *o = *state;
+	struct saina_job_attrs r = root_req("root", 2, 4, 4);
+	struct saina_worker_attrs again;
+	const struct saina_job *job;
+	int published;
+
+	assert_int_equal(job_new(o, &r, &job), 0);
+	assert_int_equal(try_join(o, job, 0, 0), 0);
+	assert_int_equal(try_join(o, job, 1, 0), 0);
+	published = o->published;
+	again = join_req(job, 1, 0);
+	again.udp_port = htons(40001);
+	again.session++;
+	assert_int_equal(worker_set(o, &again), 0);
+	assert_int_equal(o->published, published + 1);
+	assert_int_equal(job->active, 3);
+	assert_int_equal(job->state, SAINA_JOB_RUNNING);
+	assert_int_equal(job->worker[1].bind.udp_port, again.udp_port);
+	assert_true(job->worker[1].bind.session == again.session);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -285,6 +309,7 @@ int main(void)
 		TEST("tree: the uplink changes only while no worker is alive, and no job gets one later", uplink_changed),
 		TEST("tree: a root whose nodes are all away goes on until it is stopped", root_goes_on),
 		TEST("tree: the uplink's worker is bound, but counts for nothing", uplink_worker),
+		TEST("tree: a node with a new relay is bound again, and is active all the time", node_rebound),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

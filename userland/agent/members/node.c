@@ -170,9 +170,12 @@ const struct saina_job *node_comes_back(struct agent *a, const struct join *j,
 
 	if (!node_incarnation(a, j, job, w))
 		return job;
+	if (same && jobs_alive(job, w)) {
+		log_info("job %s: worker %d has a new relay", job->name, w);
+		return job;
+	}
 	if (jobs_alive(job, w)) {
-		backend_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT,
-				   same ? "has a new relay" : "begins anew");
+		backend_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "begins anew");
 		job = saina_core_job_find(a->jobs->core, 1, id, NULL, NULL);
 	}
 	if (!job || same || !jobs_rt(a, job, &rt) || !round_needs(job, &rt, w))
