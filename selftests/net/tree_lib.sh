@@ -72,15 +72,25 @@ tree_round_at_least() {
 	[ "${round:--1}" -ge "$1" ]
 }
 
-tree_has() { # JOB WORKERS
-	[ "$(saina_at 0 -j job show "$1" | jq '[.. | .tree_workers? // empty][0]')" = "$2" ]
+tree_has() { # HOST JOB WORKERS
+	[ "$(saina_at "$1" -j job show "$2" | jq '[.. | .tree_workers? // empty][0]')" = "$3" ]
 }
 
-# relay_pid HOST: of the relay that the host's agent has started last
+# relay_pid HOST: of the relay that was started last, by the host's agent or an earlier one
 relay_pid() {
-	local agent
-	agent=$(cut -d' ' -f1 "/run/saina-lab/$LAB.h$1/sainad.pid")
-	pgrep -n -P "$agent" -f saina-uplink
+	local pid newest
+	for pid in $(ip netns pids "saina-$LAB-w$1"); do
+		[ "$(cat "/proc/$pid/comm" 2>/dev/null)" != saina-uplink ] || newest=$pid
+	done
+	echo "${newest-}"
+}
+
+# host_kill HOST: its agent and relay; workers are the caller's
+host_kill() {
+	local pid
+	pid=$(relay_pid "$1")
+	"$LAB_TOOL" agent "$LAB.h$1" kill
+	[ -z "$pid" ] || kill -KILL "$pid"
 }
 
 relay_is_new() { # HOST PID

@@ -5,14 +5,21 @@
  *
  * sainad sends one struct uplink_handover, with UPLINK_FD_COUNT descriptors (SCM_RIGHTS) in the
  * order of enum uplink_fd.  saina-uplink sends struct uplink_report: one when it has begun, one
- * whenever @state, @workers or @error changes, and else at most two in a second.  It ends when
- * the socket is closed, without leaving the parent's job, so that the next one goes on in its
- * place; at SIGTERM it leaves that job and ends (the own job was deleted or stopped).  Numbers are
- * in host byte order, both are of one build.
+ * whenever @state, @workers or @error changes, and else at most two in a second.  At SIGTERM it
+ * leaves the parent's job and ends (the own job was deleted or stopped).  Numbers are in host byte
+ * order, both are of one build.
+ *
+ * It runs on when sainad ends.  The next sainad connects to uplink_address(), reads the struct
+ * uplink_handover that the earlier one sent, and then reports.  It kills a relay to which it would
+ * hand over anything else, or whose program was replaced.
  */
 #ifndef SAINA_UPLINK_HANDOVER_H
 #define SAINA_UPLINK_HANDOVER_H
 
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <linux/types.h>
 #include "saina/proto.h"
 
@@ -128,5 +135,16 @@ struct uplink_report {
 	__u64	results_down;
 	char	error[SAINA_TEXT_LEN];
 };
+
+/*
+ * Where the relay of a job listens for the next sainad, in the abstract namespace of sainad's network
+ * namespace: nothing is left of it when the relay ends.  Each checks the other's user (SO_PEERCRED).
+ */
+static inline socklen_t uplink_address(struct sockaddr_un *a, unsigned int job)
+{
+	*a = (struct sockaddr_un){.sun_family = AF_UNIX};
+	return offsetof(struct sockaddr_un, sun_path) + 1 +
+	       snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "saina-uplink.%u", job);
+}
 
 #endif /* SAINA_UPLINK_HANDOVER_H */

@@ -80,8 +80,14 @@ static void leave(struct loop *l, uint64_t now)
 	l->leave_ns = now + LEAVE_NS;
 }
 
-/* Waits until @when; false: sainad has closed the socket. */
-static bool wait_for(struct loop *l, uint64_t when)
+static void sainad_is_back(struct loop *l)
+{
+	report_accept(&l->reporter, &l->r->conf);
+	watch(l->epoll, l->reporter.fd);
+}
+
+/* Waits until @when, and receives. */
+static void wait_for(struct loop *l, uint64_t when)
 {
 	uint64_t now = saina_now(), ns = when > now ? when - now : 0;
 	struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
@@ -94,8 +100,10 @@ static bool wait_for(struct loop *l, uint64_t when)
 	n = epoll_pwait2(l->epoll, e, 8, &t, NULL);
 	for (int i = 0; i < n; i++) {
 		if (e[i].data.fd == l->reporter.fd)
-			return false;
-		if (e[i].data.fd == l->signals)
+			report_closed(&l->reporter);
+		else if (e[i].data.fd == l->reporter.listener)
+			sainad_is_back(l);
+		else if (e[i].data.fd == l->signals)
 			leave(l, now);
 		else if (e[i].data.fd == l->r->down.member.io.ucast)
 			member_receive(&l->r->down.member);
@@ -105,11 +113,11 @@ static bool wait_for(struct loop *l, uint64_t when)
 	if (receive)
 		member_receive(&l->r->up.member);
 	ring_buffer__consume(l->away);
-	return true;
 }
 
 static int loop_init(struct loop *l, int away)
 {
+	int ret = report_listen(&l->reporter, &l->r->conf);
 	sigset_t stop;
 
 	sigemptyset(&stop);
@@ -120,7 +128,11 @@ static int loop_init(struct loop *l, int away)
 	l->away = ring_buffer__new(away, away_record, l->r, NULL);
 	if (l->signals < 0 || l->epoll < 0 || !l->away)
 		return -errno;
+	if (ret)
+		fprintf(stderr, "saina-uplink: job %u: a new sainad will replace this relay: cannot listen: %s\n",
+			l->r->conf.job, strerror(-ret));
 	if (watch(l->epoll, l->signals) || watch(l->epoll, l->reporter.fd) ||
+	    watch(l->epoll, l->reporter.listener) ||
 	    watch(l->epoll, ring_buffer__epoll_fd(l->away)) ||
 	    watch(l->epoll, l->r->up.member.io.ucast))
 		return -errno;
@@ -186,21 +198,23 @@ static int usage(void)
 int main(int argc, char **argv)
 {
 	static struct relay relay;
-	struct loop l = {.r = &relay, .reporter.fd = UPLINK_FD};
+	struct loop l = {.r = &relay, .reporter = {.fd = UPLINK_FD, .listener = -1}};
 	int fds[UPLINK_FD_COUNT];
 	uint64_t when;
 
 	if (argc != 2 || argv[1][0] == '-')
 		return usage();
 	prctl(PR_SET_TIMERSLACK, 1000);
+	/* who reads what sainad and this process print may end with sainad */
+	signal(SIGPIPE, SIG_IGN);
 	if (handover_receive(UPLINK_FD, &relay.conf, fds, relay.error, sizeof(relay.error))) {
 		fprintf(stderr, "saina-uplink: %s\n", relay.error);
 		return 1;
 	}
 	if (!relay_init(&relay, fds) && loop_init(&l, fds[UPLINK_FD_AWAY]))
 		relay_end(&relay, UPLINK_ENDED, "cannot wait for sums: %s", strerror(errno));
-	while (!relay.error[0] && turn(&l, saina_now(), &when) && wait_for(&l, when))
-		;
+	while (!relay.error[0] && turn(&l, saina_now(), &when))
+		wait_for(&l, when);
 	if (relay.error[0])
 		end_report(&l);
 	if (relay.end == UPLINK_STALE)

@@ -113,7 +113,8 @@ static void job_setup(struct member *m)
 	saina_io_no_errors(&m->io);
 	if (m->io.mcast >= 0 && saina_io_loop(&m->io, &j->job))
 		j->loop = SAINA_LOOP_SENT;
-	j->gro = saina_io_gro(&m->io);
+	/* who needs no results does not wait long for an answer to a probe of their path */
+	j->gro = m->group && saina_io_gro(&m->io);
 }
 
 static void session_rx(struct member *m, const struct saina_hdr *h, uint64_t now)

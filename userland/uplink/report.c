@@ -48,6 +48,48 @@ int handover_receive(int fd, struct uplink_handover *c, int *fds, char *text, si
 	return wrong ? -EPROTO : 0;
 }
 
+int report_listen(struct reporter *p, const struct uplink_handover *c)
+{
+	struct sockaddr_un a;
+	socklen_t len = uplink_address(&a, c->job);
+	int ret;
+
+	p->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (p->listener < 0)
+		return -errno;
+	if (!bind(p->listener, (struct sockaddr *)&a, len) && !listen(p->listener, 1))
+		return 0;
+	ret = -errno;
+	close(p->listener);
+	p->listener = -1;
+	return ret;
+}
+
+void report_accept(struct reporter *p, const struct uplink_handover *c)
+{
+	int fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (fd < 0)
+		return;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) || peer.uid != geteuid() ||
+	    send(fd, c, sizeof(*c), MSG_NOSIGNAL) < 0) {
+		close(fd);
+		return;
+	}
+	report_closed(p);
+	p->fd = fd;
+	p->last.version = 0;
+}
+
+void report_closed(struct reporter *p)
+{
+	if (p->fd >= 0)
+		close(p->fd);
+	p->fd = -1;
+}
+
 static enum uplink_state state_of(const struct relay *r)
 {
 	if (r->error[0])
@@ -87,6 +129,8 @@ uint64_t report_run(struct reporter *p, const struct relay *r, uint64_t now)
 	if (p->last.version && n.state == p->last.state && n.workers == p->last.workers &&
 	    !strcmp(n.error, p->last.error) && now < p->next_ns)
 		return p->next_ns;
+	if (p->fd < 0)
+		return UINT64_MAX;
 	if (send(p->fd, &n, sizeof(n), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EAGAIN)
 		return now + MSEC; /* sainad is busy */
 	p->last = n;

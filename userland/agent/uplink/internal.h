@@ -52,6 +52,19 @@ struct uplink {
 
 /* relay.c.  Return: 0, or a negative errno and the sentence @why. */
 int relay_start(struct uplink *u, const struct saina_job *job, char *why, size_t size);
+/**
+ * relay_adopt() - go on with the relay that an earlier sainad has started, if there is one
+ * @u: job's uplink, without a relay
+ * @job: its job
+ * @same_maps: the earlier sainad's maps have been taken over
+ *
+ * One that has been handed over anything else than what relay_start() would hand over, or whose program
+ * was replaced, is killed.
+ * Return: whether there is one now
+ */
+bool relay_adopt(struct uplink *u, const struct saina_job *job, bool same_maps);
+/* It runs on for the next sainad. */
+void relay_leave(struct uplink *u);
 /* It has ended: frees what it had, but for its port, which the next one gets. */
 void relay_reap(struct uplink *u);
 

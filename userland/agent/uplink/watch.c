@@ -304,20 +304,40 @@ void uplinks_job_changed(struct agent *a, int cmd, const struct saina_job *job)
 		loop_timer_set(&all->tick, TICK_MS, TICK_MS);
 }
 
+/* The relay of an earlier agent has run on; so the host was up, and its workers are taken to be alive. */
+static void adopted(struct uplink *u, const struct saina_job *job)
+{
+	struct job_place *p = place_of(u);
+
+	p->incarnation = u->incarnation;
+	p->ifindex = u->link.ifindex;
+	u->parent = job->uplink;
+	u->started_at = loop_now();
+	for (uint64_t live = job->active; live; live &= live - 1)
+		jobs_worker(u->a, job, __builtin_ctzll(live))->restored = false;
+	log_info("job %s: its relay, process %d, has run on", job->name, u->pid);
+}
+
 /*
- * The relay of an earlier agent has ended with it; its maps may have sums that the parent counts.  Its
- * port is left over if that agent was killed.
+ * A relay of an earlier agent may run; its maps may have sums that the parent counts.  If it has ended
+ * its port may be left over.
  */
 static void take_over(struct uplink *u, const struct saina_job *job)
 {
-	if (saina_dp_taken_over(u->a->dp))
+	bool same_maps = saina_dp_taken_over(u->a->dp);
+
+	if (same_maps)
 		u->incarnation = jobs_worker(u->a, job, job->workers)->incarnation;
+	u->generation = job->generation;
+	u->used = job->state == SAINA_JOB_RUNNING;
+	if (relay_adopt(u, job, same_maps)) {
+		adopted(u, job);
+		return;
+	}
 	if (u->incarnation) {
 		link_name(&u->link, job->id, u->incarnation);
 		link_remove(u->a, &u->link);
 	}
-	u->generation = job->generation;
-	u->used = job->state == SAINA_JOB_RUNNING;
 	end_session(u);
 }
 
@@ -350,11 +370,16 @@ void uplinks_uninit(struct agent *a)
 
 	if (!all)
 		return;
-	/* a parent need not wait for jobs that have ended; those that stay come back at once */
+	/* a parent need not wait for jobs that have ended; where the data path stays, so does the relay */
 	for (int i = 0; i < SAINA_JOBS_MAX; i++)
-		if (all->of[i] && all->of[i]->pid)
-			kill(all->of[i]->pid, a->cfg.keep ? SIGKILL : SIGTERM);
+		if (all->of[i] && all->of[i]->pid && !a->cfg.keep)
+			kill(all->of[i]->pid, SIGTERM);
 	for (int i = 0; i < SAINA_JOBS_MAX; i++) {
+		if (all->of[i] && all->of[i]->pid && a->cfg.keep) {
+			relay_leave(all->of[i]);
+			free(all->of[i]);
+			continue;
+		}
 		if (all->of[i] && all->of[i]->pid) {
 			struct pollfd end = { .fd = all->of[i]->process.fd, .events = POLLIN };
 
