@@ -78,8 +78,7 @@ struct saina_job {
 	struct saina_worker worker[SAINA_WORKERS_MAX];
 };
 
-#define SAINA_WEIGHT_MAX 65535	/* workers of a tree */
-#define SAINA_INT16_MOST 64	/* .. of int16 */
+#define SAINA_INT16_MOST 64 /* workers of a tree of int16 */
 
 static inline int saina_job_has_uplink(const struct saina_job *job)
 {

@@ -56,7 +56,7 @@ void saina_core_snapshot(const struct saina_job *job, struct saina_job_conf *con
 	}
 	/* of the whole tree, whose size the parent alone knows */
 	if (conf->uplink)
-		conf->worker[job->workers].max_weight = SAINA_WEIGHT_MAX + 1;
+		conf->worker[job->workers].max_weight = SAINA_RANKS_MAX + 1;
 }
 
 /* Committing a change */

@@ -46,11 +46,11 @@ static int weights_read(struct saina_job *job, const __u16 *weights, struct sain
 					    "weights: job %s has %u workers and needs as many "
 					    "weights, each 1 or more",
 					    job->name, job->workers);
-		if (sum + weights[w] > SAINA_WEIGHT_MAX)
+		if (sum + weights[w] > SAINA_RANKS_MAX)
 			return saina_refuse(err, -ERANGE, SAINA_A_JOB_WEIGHTS,
 					    "weights: up to worker %d they add up to more than %d, the "
 					    "most workers a tree can have",
-					    w, SAINA_WEIGHT_MAX);
+					    w, SAINA_RANKS_MAX);
 		sum += weights[w];
 		job->weight[w] = weights[w];
 	}

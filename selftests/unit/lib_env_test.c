@@ -124,8 +124,8 @@ static void test_wrong(void **state)
 	refused("PMIX_RANK", "64", "PMIX_RANK=64");
 	setenv("RANK", "2", 1);
 	refused("WORLD_SIZE", "2", "RANK=2: allowed are 0..1");
-	refused("WORLD_SIZE", "65", "WORLD_SIZE=65: a job has 1..64");
-	refused("WORLD_SIZE", "0", "1..64");
+	refused("WORLD_SIZE", "65536", "WORLD_SIZE=65536: a job has 1..65535");
+	refused("WORLD_SIZE", "0", "1..65535");
 }
 
 /* Opens and closes a worker, which ends in @err and with a sentence that has @why. */

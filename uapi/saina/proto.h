@@ -42,6 +42,7 @@
 #define SAINA_GROUP_BASE	0xefbe0000u
 
 #define SAINA_WORKERS_MAX	64	/* contributor masks are 64 bits wide */
+#define SAINA_RANKS_MAX		65535	/* workers of a tree of jobs */
 #define SAINA_JOBS_MAX		256	/* job identifiers are 0..255 */
 #define SAINA_WORKER_ANY	0xff	/* JOIN: any free identifier will do */
 #define SAINA_ROUND_MAX		0xfffffffeu	/* the last round a job can have */
@@ -285,7 +286,8 @@ enum saina_path {
 #define SAINA_CTRL_LEN		220	/* of each message to CTRL: none has a longer answer */
 
 /**
- * struct saina_join - body of JOIN (hdr.job, hdr.worker or WORKER_ANY)
+ * struct saina_join - body of JOIN (hdr.job, hdr.worker or WORKER_ANY).  hdr.aux, if not 0, is 1 + the
+ *	rank that the worker wants, in the job's tree where it has one: then hdr.worker does not count
  * @token: the job's token
  * @name: who this is, for people (host name, rank)
  * @nonce: random, constant over the retransmissions of one join: a repeated

@@ -70,11 +70,11 @@ static int rank_from_env(struct saina_opts *o)
 		if (!rank || (launcher[i].size && !size))
 			continue;
 		if (size) {
-			int n = parse_number(size, SAINA_WORKERS_MAX);
+			int n = parse_number(size, SAINA_RANKS_MAX);
 
 			if (n < 1)
 				return saina_open_error(-EINVAL, "%s=%s: a job has 1..%d workers",
-							launcher[i].size, size, SAINA_WORKERS_MAX);
+							launcher[i].size, size, SAINA_RANKS_MAX);
 			o->workers = n;
 		}
 		o->worker = parse_number(rank, (size ? (int)o->workers : SAINA_WORKERS_MAX) - 1);

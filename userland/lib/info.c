@@ -39,7 +39,7 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 		.missing = j->missing_round == s->round.flow.round ? j->missing : 0,
 		.timeout_ms = j->timeout_ms,
 		.ranks = saina_job_weight(job),
-		.rank = job->tree ? job->rank : job->worker,
+		.rank = saina_job_rank(job),
 	};
 	if (i.missing)
 		memcpy(i.reason, j->reason, sizeof(j->reason));

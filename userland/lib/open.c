@@ -85,15 +85,17 @@ static int check_opts(struct saina *s, const struct saina_opts *opts)
 	memcpy(o, opts, opts->size < sizeof(*o) ? opts->size : sizeof(*o));
 	if (check_job(s))
 		return -EINVAL;
-	if (o->worker < -1 || o->worker >= SAINA_WORKERS_MAX)
-		return saina_error(s, -EINVAL, "worker %d: allowed are 0..%d, or -1 for any",
-				   o->worker, SAINA_WORKERS_MAX - 1);
+	if (o->worker < -1 || o->worker >= (o->workers ? SAINA_RANKS_MAX : SAINA_WORKERS_MAX))
+		return saina_error(s, -EINVAL, "worker %d: allowed are 0..%d, or -1 for any", o->worker,
+				   (o->workers ? SAINA_RANKS_MAX : SAINA_WORKERS_MAX) - 1);
 	if (find_token(s, token, sizeof(token)))
 		return -EINVAL;
 	if (o->token && strlen(o->token) > SAINA_TOKEN_LEN)
 		return saina_error(s, -EINVAL, "the token is longer than %d bytes",
 				   SAINA_TOKEN_LEN);
-	j->job.worker = j->wanted = o->worker < 0 ? SAINA_WORKER_ANY : o->worker;
+	j->job.worker = j->wanted = o->worker < 0 || o->worker >= SAINA_WORKERS_MAX ? SAINA_WORKER_ANY :
+										     o->worker;
+	j->wanted_rank = o->workers && o->worker >= 0 ? o->worker + 1 : 0;
 	if (o->token)
 		memcpy(j->body.token, o->token, strlen(o->token));
 	if (o->name) {

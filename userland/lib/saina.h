@@ -74,7 +74,8 @@ enum saina_result_op {
  *	to send for this long; with -EMSGSIZE, where the MTU has become too small, sooner
  * @token_file: a file whose first line is the token, or NULL; refused if everybody may read it
  * @job_name: name of the job, or NULL
- * @workers: how many workers the job must have, 0 = as many as it has
+ * @workers: how many workers the job must have, 0 = as many as it has.  In a tree (jobs of several
+ *	hosts): the whole tree, and @worker is the rank in that, which has to be one of the job's
  * @share: path of the agent's socket for workers on its own host, whose gradients then go by
  *	shared memory where the job's operator allows it; NULL: $SAINA_SHARE, else none
  * @cancel: once another thread has set it to another value than 0, saina_open() leaves the job and
@@ -273,8 +274,8 @@ struct saina_segment {
  * @opts: out; @opts->size set by the caller.  What the environment does not say is 0, and
  *	@opts->worker -1.  Strings are the environment's
  *
- * SAINA_AGGREGATOR (HOST[:PORT]), SAINA_JOB (a name or a number), SAINA_RANK (0..63 or
- * "any").  Without SAINA_RANK, worker and workers are what torchrun (RANK, WORLD_SIZE) or
+ * SAINA_AGGREGATOR (HOST[:PORT]), SAINA_JOB (a name or a number), SAINA_RANK (0..63, of the
+ * aggregator's own job, or "any").  Without SAINA_RANK, worker and workers are what torchrun (RANK, WORLD_SIZE) or
  * mpirun (OMPI_COMM_WORLD_RANK and _SIZE, PMI_RANK and _SIZE, MV2_COMM_WORLD_RANK and _SIZE,
  * PMIX_RANK) set; the first of these counts.  The token is looked up by saina_open().
  *

@@ -326,7 +326,8 @@ static const struct saina_job *find_job(struct agent *a, const struct sender *fr
 void admit_join(struct agent *a, const struct sender *from, const struct saina_hdr *h,
 		const struct saina_join *join)
 {
-	const struct join j = { from, h, join };
+	struct saina_hdr own = *h;	/* with the job's number of the worker */
+	const struct join j = { from, &own, join };
 	uint64_t nonce = le64toh(join->nonce);
 	const struct saina_job *job;
 	int w;
@@ -356,7 +357,14 @@ void admit_join(struct agent *a, const struct sender *from, const struct saina_h
 			     "job %s is stopped by its operator", job->name);
 		return;
 	}
-	w = choose_worker(a, from, h, nonce, job);
+	if (own.aux) {
+		own.worker = SAINA_WORKER_ANY;
+		w = node_worker_of_rank(a, &j, job);
+		if (w < 0)
+			return;
+		own.worker = w;
+	}
+	w = choose_worker(a, from, &own, nonce, job);
 	/* last, as it has the parent's rounds wait for this job */
 	if (w >= 0 && node_place_fits(a, &j, job, w) &&
 	    (node_is_same(a, &j, job, w) || !rejoin_is_early(a, from, h, nonce, job, w)) &&

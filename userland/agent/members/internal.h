@@ -39,6 +39,8 @@ struct join {
 bool round_needs(const struct saina_job *job, const struct saina_job_rt *rt, int w);
 /* The functions that return false have sent a refusal, or none: the JOIN is repeated. */
 bool node_job_admits(struct agent *a, const struct join *j, const struct saina_job *job);
+/* Number of the worker that has the rank in the JOIN, -1 after a refusal. */
+int node_worker_of_rank(struct agent *a, const struct join *j, const struct saina_job *job);
 /* Can the sender be worker @w, as far as the tree is concerned? */
 bool node_place_fits(struct agent *a, const struct join *j, const struct saina_job *job, int w);
 /* Which free places WORKER_ANY means. */

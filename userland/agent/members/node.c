@@ -52,6 +52,28 @@ bool node_job_admits(struct agent *a, const struct join *j, const struct saina_j
 	return false;
 }
 
+int node_worker_of_rank(struct agent *a, const struct join *j, const struct saina_job *job)
+{
+	const struct job_place *p = &a->jobs->aux[job->id]->place;
+	__u32 rank = le32toh(j->h->aux) - 1, first, n = saina_job_weight(job, job->workers);
+
+	/* the parent says which ranks are here */
+	if (!node_job_admits(a, j, job))
+		return -1;
+	first = saina_job_has_uplink(job) ? p->rank0 : 0;
+	for (int w = 0; rank >= first && w < job->workers; w++)
+		if (saina_job_weight(job, w) == rank - first && node_place_is_any(job, w))
+			return w;
+	if (is_tree(job))
+		REFUSE(SAINA_REFUSE_FULL,
+		       "rank %u is not here: job %s has the ranks %u to %u of its tree (parent-worker is to follow the hosts' ranks)",
+		       rank, job->name, first, first + n - 1);
+	else
+		REFUSE(SAINA_REFUSE_FULL, "job %s has the workers 0..%u: there is no %u", job->name,
+		       job->workers - 1, rank);
+	return -1;
+}
+
 /* What a node's job must have like its parent; NULL: all is like it. */
 static const char *mismatch(const struct saina_join_node *n, const struct saina_job *job,
 			    unsigned int *theirs, unsigned int *ours)

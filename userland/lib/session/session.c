@@ -76,10 +76,12 @@ static void send_join(struct saina_session *j)
 	struct saina_join_node *node = (void *)(h + 1);
 
 	h->session = 0;
-	if (j->phase == PHASE_JOINING)
+	if (j->phase == PHASE_JOINING) {
 		h->worker = j->wanted;
-	else
+		h->aux = htole32(j->wanted_rank);
+	} else {
 		j->body.round = htole32(j->round);
+	}
 	h->flags = (named ? SAINA_F_NAMED : 0) | (j->tree ? SAINA_F_TREE : 0) |
 		   (j->is_node ? SAINA_F_NODE : 0);
 	if (j->is_node)
@@ -250,12 +252,19 @@ static bool adopt_job(struct saina_session *j, const struct saina_hdr *h,
 	job->wire = (size_t)le16toh(w->payload) * (w->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4);
 	job->msglen = sizeof(struct saina_hdr) + job->wire;
 	job->per_batch = saina_job_per_batch(job->msglen, job->pool);
-	if (j->workers && j->workers != job->workers) {
+	if (j->workers && j->workers != saina_job_weight(job)) {
 		err = -EINVAL;
 		snprintf(text, sizeof(text),
-			 "job %u has %u workers, there are %u here: start as many as the job has, or "
+			 "job %u has %u workers%s, there are %u here: start as many as the job has, or "
 			 "create the job with `workers %u'",
-			 job->id, job->workers, j->workers, j->workers);
+			 job->id, saina_job_weight(job), job->tree ? " on all hosts" : "", j->workers,
+			 j->workers);
+	} else if (j->wanted_rank && saina_job_rank(job) + 1 != j->wanted_rank) {
+		err = -EPROTONOSUPPORT;
+		snprintf(text, sizeof(text),
+			 "this is rank %u, and the agent at %s admitted it as rank %u: it is of an "
+			 "earlier version, update it",
+			 j->wanted_rank - 1, j->address, saina_job_rank(job));
 	} else if (!SAINA_ELEM_IS_INT(w->elem) && w->elem != SAINA_ELEM_FLOAT32 &&
 		   w->elem != SAINA_ELEM_BFLOAT16) {
 		err = -EOPNOTSUPP;

@@ -54,8 +54,9 @@ struct saina_session_msg {
  * @named: name to join by while the job's number is unknown, or empty
  * @tree: JOIN says TREE: the agent has asked for that, or the caller knows
  * @is_node: JOIN says NODE, with what @node has beside @node.named; @tree must be set, too
- * @workers: how many the job must have, or 0
+ * @workers: how many the job, or its tree, must have, or 0
  * @wanted: identifier to ask for, or SAINA_WORKER_ANY
+ * @wanted_rank: 1 + the rank to ask for, among @workers; 0: @wanted says all
  * @join_ms: as in struct saina_opts, defaults filled in
  * @start_ms: likewise
  * @silence_ms: likewise
@@ -117,6 +118,7 @@ struct saina_session {
 	struct saina_join_node node;
 	unsigned int workers;
 	uint8_t	 wanted;
+	uint32_t wanted_rank;
 	int	 join_ms, start_ms, silence_ms;
 	const char *address, *ifname;
 	unsigned int port, mtu;

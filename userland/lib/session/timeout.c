@@ -114,6 +114,7 @@ void saina_session_missing(const struct saina_session *j, char *text, size_t siz
 	uint64_t missing =
 		(j->job.workers < 64 ? (1ull << j->job.workers) - 1 : ~0ull) & ~j->active;
 	bool one = !(missing & (missing - 1));
+	unsigned int first = saina_job_rank(&j->job) - j->job.worker;
 	char ranks[200];
 	size_t len = 0;
 
@@ -121,7 +122,7 @@ void saina_session_missing(const struct saina_session *j, char *text, size_t siz
 	for (int w = 0; missing >> w && len < sizeof(ranks); w++) {
 		if (missing >> w & 1)
 			len += snprintf(ranks + len, sizeof(ranks) - len, "%s%d", len ? ", " : "",
-					w);
+					first + w);
 		if (w == 63)
 			break;
 	}

@@ -81,6 +81,12 @@ static inline uint32_t saina_job_weight(const struct saina_job *job)
 	return job->tree ? job->weight : job->workers;
 }
 
+/* The worker's number among these. */
+static inline uint32_t saina_job_rank(const struct saina_job *job)
+{
+	return job->tree ? job->rank : job->worker;
+}
+
 #define SAINA_DATAGRAM_MAX 65507	/* the largest UDP payload */
 #define SAINA_IP_UDP_LEN   28		/* headers before it */
 
