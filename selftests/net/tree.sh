@@ -24,19 +24,6 @@
 
 quick=${1-}
 
-# In the place of lib.sh's: takes the tree down.
-lab_down() {
-	local log complaints
-	for log in "/run/saina-lab/$LAB"*/sainad.log; do
-		complaints=$(grep -aE '(error|warn(ing)?)[]:> ]' "$log" | grep -avE "$expected_log")
-		if [ -n "$complaints" ]; then
-			not_ok "the agents complained of nothing unexpected"
-			diag "$log: $complaints"
-		fi
-	done
-	"$LAB_TOOL" tree down "$LAB" || not_ok "the tree could be taken down"
-}
-
 # flat TYPE ELEMENTS ROUNDS: checksum of the results of as many workers at one aggregator
 flat() {
 	local i n=$((hosts * each)) of=$LAB.flat pids=()

@@ -10,6 +10,34 @@ tree_lab() {
 		bail "the tree did not come up"
 }
 
+# In the place of lib.sh's: takes the tree down.
+lab_down() {
+	local log complaints
+	for log in "/run/saina-lab/$LAB"*/sainad.log; do
+		complaints=$(grep -aE '(error|warn(ing)?)[]:> ]' "$log" | grep -avE "$expected_log")
+		if [ -n "$complaints" ]; then
+			not_ok "the agents complained of nothing unexpected"
+			diag "$log: $complaints"
+		fi
+	done
+	"$LAB_TOOL" tree down "$LAB" || not_ok "the tree could be taken down"
+}
+
+# tree_routes: IP from any worker to any other, by the hosts
+tree_routes() {
+	local h g i ns
+	for ((h = 0; h < hosts; h++)); do
+		ns=/run/netns/saina-$LAB-w$h
+		nsenter --net="$ns" -- sysctl -qw net.ipv4.ip_forward=1
+		for ((g = 0; g < hosts; g++)); do
+			[ "$g" = "$h" ] || nsenter --net="$ns" -- ip route replace "10.190.$((g + 1)).0/24" via "10.190.0.$((10 + g))"
+		done
+		for ((i = 0; i < each; i++)); do
+			nsenter --net="/run/netns/saina-$LAB.h$h-w$i" -- ip route replace default via "10.190.$((h + 1)).1"
+		done
+	done
+}
+
 # saina_at root|HOST WORDS...: the tool, at the agent of the root or of a host
 saina_at() {
 	local lab=$LAB
@@ -18,10 +46,17 @@ saina_at() {
 }
 
 # tree_job NAME ELEMENTS [words of both jobs]: the root's job, and one of each host below it
+# tree_dead: milliseconds without a message after which a worker is dead; tree_token: of all jobs
 tree_job() {
-	local h out name=$1 elements=$2 dead=$((15000 * SLOW > 65535 ? 65535 : 15000 * SLOW))
-	local weights=$each
+	local h out name=$1 elements=$2 dead=$((${tree_dead:-15000} * SLOW))
+	[ "$dead" -le 65535 ] || dead=65535
+	local weights=$each below=()
 	shift 2
+	if [ -n "${tree_token-}" ]; then
+		set -- "$@" token "$tree_token"
+		echo "$tree_token" >"$WORK/token"
+		below=(parent-token-file "$WORK/token")
+	fi
 	for ((h = 1; h < hosts; h++)); do
 		weights+=,$each
 	done
@@ -29,7 +64,7 @@ tree_job() {
 		bail "no job $name at the root: $out"
 	for ((h = 0; h < hosts; h++)); do
 		out=$(saina_at "$h" job add "$name" elements "$elements" workers "$each" dead "$dead" \
-			uplink 10.190.0.1 parent-job "$name" parent-worker "$h" "$@" 2>&1) ||
+			uplink 10.190.0.1 parent-job "$name" parent-worker "$h" "${below[@]}" "$@" 2>&1) ||
 			bail "no job $name at host $h: $out"
 	done
 }

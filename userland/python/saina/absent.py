@@ -11,6 +11,7 @@ from typing import Any, Callable, List, Optional
 
 from ._lib import Error
 from .preamble import Preamble
+from .ranks import Ranks
 from .records import Call
 from .worker import Request, Worker, rank_list
 
@@ -30,7 +31,8 @@ class Absent:
                  on_dead: Optional[str] = None):
         info = worker.info()
         self.worker, self.preamble, self.log, self.timeout = worker, preamble, log, timeout
-        self.me, self.workers = info.worker, info.workers
+        self.ranks = Ranks(info)
+        self.me, self.workers = info.rank, info.ranks
         self._ring = info.ring
         self._named: set = set()            # dead, or alive and in no round; until they take part again
         self._dead: set = set()
@@ -60,10 +62,10 @@ class Absent:
             waits_for_all = self._waits_for_all and not info.timeout_ms
             until = time.monotonic() + (_KNOWN_S if waits_for_all else 0)
             # This knowledge is as old as a heartbeat: a rank that has just left still counts as alive.
-            while any(info.active >> w & 1 for w in missing - self._named) and time.monotonic() < until:
+            while any(self.ranks.is_alive(w, info.active) for w in missing - self._named) and time.monotonic() < until:
                 time.sleep(_KNOWN_S / 50)
                 info = self.worker.info()
-            dead = {w for w in missing if not info.active >> w & 1}
+            dead = {w for w in missing if not self.ranks.is_alive(w, info.active)}
             for w in sorted(missing - dead - self._named):
                 since = max(self.preamble.seen[w], self.preamble.first)
                 # With a coded policy another rank may always be counted for it.
@@ -74,10 +76,10 @@ class Absent:
             self._dead = dead
             self._named |= dead
             if new:
-                self._report_dead(new, bin(info.active).count("1"), waits_for_all)
+                self._report_dead(new, self.workers - len(dead) if self.ranks.tree else bin(info.active).count("1"), waits_for_all)
         if not dead:
             self._dead = dead
-            self._waits_for_all = min(call.k, call.next_k) >= self.workers
+            self._waits_for_all = min(call.k, call.next_k) >= self.ranks.workers
 
     def _report_dead(self, dead: List[int], alive: int, waits_for_all: bool) -> None:
         seen = max(self.preamble.seen[w] for w in dead)
@@ -120,6 +122,6 @@ class _Wait:
 
     def _missing(self) -> str:
         a, info = self._absent, self._absent.worker.info()
-        absent = [w for w in range(a.workers) if info.missing >> w & 1]
+        absent = a.ranks.local(info.missing)
         why = f" ({info.reason})" if info.reason else ""
         return f"{rank_list(absent)}, which {a.last(absent)}{why}" if absent else "other ranks (`saina job show' on the bridge's host names them)"

@@ -13,6 +13,7 @@ from typing import Any, Dict, NamedTuple, Optional
 import torch
 
 from ._lib import Error
+from .ranks import Ranks
 from .records import Info
 from .worker import environment
 
@@ -43,7 +44,7 @@ class Membership(NamedTuple):
 
     def found(self, info: Info) -> "Membership":
         """With the job and worker that it got."""
-        return self._replace(id=str(info.job), worker=info.worker)
+        return self._replace(id=str(info.job), worker=info.rank)
 
     def collides(self, other: "Membership") -> bool:
         same_job = {self.job, self.id} & {other.job, other.id} - {""}
@@ -81,32 +82,32 @@ def group_store() -> Any:
         return None
 
 
-def group_secret(job: int, workers: int) -> str:
-    """A random text that the ranks of the process group have in common for @job; "": no group spans
-    @workers ranks, or its store has gone."""
+def group_secret(who: Ranks) -> str:
+    """A random text that the ranks of the process group have in common for the job of @who; "": no group spans
+    its ranks, or its store has gone."""
     store = group_store()
-    if not store or torch.distributed.get_world_size() < workers:
+    if not store or torch.distributed.get_world_size() < who.n:
         return ""
     try:
         # The first rank sets it; the others get that one.
-        return str(store.compare_set(f"saina/state/{job}", "", secrets.token_hex(16)).decode())
+        return str(store.compare_set(f"saina/state/{who.job}", "", secrets.token_hex(16)).decode())
     except RuntimeError:    # the rank that has the store has ended
         return ""
 
 
-def group_wait_joined(job: int, workers: int, seconds: float) -> None:
-    """Waits until all ranks of the process group have joined @job, if the group has @workers ranks; @seconds at most, 0: no limit.
+def group_wait_joined(who: Ranks, seconds: float) -> None:
+    """Waits until all ranks of the process group have joined the job of @who, if the group has as many; @seconds at most, 0: no limit.
 
     A rank that began rounds earlier would wait for the others in DistributedDataParallel's collectives, and they for it in a round.
     """
     store = group_store()
-    if not store or torch.distributed.get_world_size() != workers:
+    if not store or torch.distributed.get_world_size() != who.n:
         return
-    key, end = f"saina/joined/{job}", time.monotonic() + seconds if seconds > 0 else float("inf")
+    key, end = f"saina/joined/{who.job}", time.monotonic() + seconds if seconds > 0 else float("inf")
     try:
         mine = store.add(key, 1)
         # Ranks may join several times: all of them the same number of times.
-        while store.add(key, 0) < -(-mine // workers) * workers and time.monotonic() < end:
+        while store.add(key, 0) < -(-mine // who.n) * who.n and time.monotonic() < end:
             time.sleep(0.05)
     except RuntimeError:    # the rank that has the store has ended
         pass

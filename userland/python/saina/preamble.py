@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 import numpy
 
 from ._lib import Error
+from .ranks import Ranks
 from .records import Call, whole
 from .worker import Request, Worker, rank_list
 
@@ -22,6 +23,8 @@ _NOTICE = struct.Struct("<IIIIIHHd")
 PER_WORKER = _NOTICE.size
 #: Flag of a rank that has no model of this job yet.
 JOINING = 1
+#: Flag of all: without it there is no notice.
+_PRESENT = 2
 
 
 class Notice(NamedTuple):
@@ -82,10 +85,11 @@ class Preamble:
         info = worker.info()
         self._worker = worker
         self._log = log
-        self._me = info.worker
-        self._workers = info.workers
+        self._ranks = Ranks(info)
+        self._me = info.rank
+        self._workers = info.ranks
         self._type = numpy.int32 if info.type == 1 else numpy.float32
-        self._n = _NOTICE.size * info.workers
+        self._n = _NOTICE.size * info.ranks
         self.numel = whole(self._n, info.payload)
         self._sent = Notice(0)
         self._wait_us = 0
@@ -93,13 +97,13 @@ class Preamble:
         self._mine = self._elements[_NOTICE.size * self._me:_NOTICE.size * (self._me + 1)]
         self._has_residual = True           # possibly, of a round that it missed
         self._of = 0                        # rounds
-        self._late_us = [0] * info.workers
-        self._worst_us = [0] * info.workers
-        self._last = [0] * info.workers
-        self._missed = [0] * info.workers
-        self._rounds = [0] * info.workers
+        self._late_us = [0] * info.ranks
+        self._worst_us = [0] * info.ranks
+        self._last = [0] * info.ranks
+        self._missed = [0] * info.ranks
+        self._rounds = [0] * info.ranks
         #: the last round that each rank was counted in, -1: none; the first round
-        self.seen = [-1] * info.workers
+        self.seen = [-1] * info.ranks
         self.first = info.round
         #: where other ranks serve their state; ranks that had no model of this job in the last round
         self.peers: Dict[int, Tuple[str, int]] = {}
@@ -107,7 +111,7 @@ class Preamble:
 
     def start(self, notice: Notice) -> Request:
         """Starts the preamble's all-reduce; @notice: of this rank; waited is added."""
-        self._sent = notice._replace(waited=min(self._wait_us, 2**32 - 1))
+        self._sent = notice._replace(waited=min(self._wait_us, 2**32 - 1), flags=notice.flags | _PRESENT)
         self._elements.fill(0)
         self._mine[:] = list(_NOTICE.pack(*self._sent))
         if self._has_residual:
@@ -119,7 +123,7 @@ class Preamble:
         """@call: of start()'s request.  Returns the ranks that were counted; Error (EPROTO) if their signatures
         differ, Error (EILSEQ) if this rank's parameters differ from those of the others, Error (EOPNOTSUPP) if it was a step, or coded
         and this program does not know its part."""
-        if not call.mask_any:
+        if not call.mask_any and not self._ranks.tree:
             raise Error(errno.EOPNOTSUPP, "the job's policy has steps (ssp, asp, grouped), after which the models of the ranks differ; "
                                           "DistributedDataParallel needs equal models.  Set a policy with rounds (`saina job set JOB policy "
                                           "bsp'), or train without DistributedDataParallel (worker.allreduce())")
@@ -130,8 +134,9 @@ class Preamble:
                                           "(state.worker.coded_part, before each step), and the other ranks' data would be lost.  Ask for it, or set "
                                           "another policy (`saina job set JOB policy bsp')")
         data = self._elements.astype(numpy.uint8).tobytes()
-        counted = [w for w in range(self._workers) if call.mask_all >> w & 1]
-        notices = {w: Notice(*_NOTICE.unpack_from(data, w * _NOTICE.size)) for w in counted}
+        notices = {w: Notice(*_NOTICE.unpack_from(data, w * _NOTICE.size)) for w in range(self._workers)}
+        counted = [w for w, n in notices.items() if n.flags & _PRESENT] if self._ranks.tree else self._ranks.local(call.mask_all)
+        notices = {w: notices[w] for w in counted}
         self.joining = {w for w, n in notices.items() if n.flags & JOINING}
         self.peers.update({w: (socket.inet_ntoa(struct.pack("<I", n.address)), n.port) for w, n in notices.items()
                            if n.port and w not in self.joining and w != self._me})

@@ -16,6 +16,7 @@ from .buckets import Bucket, Started, same_layout
 from .membership import group_secret, group_wait_joined
 from .peer_state import Server, Unavailable, Unfit, address_towards, fetch_any, token_of
 from .preamble import JOINING, Notice, Preamble
+from .ranks import Ranks
 from .records import Call
 from .state_check import check_position
 from .statistics import Statistics
@@ -68,12 +69,12 @@ class Recovery:
         if not self._transfer:
             return
         me, info = weakref.ref(self), self.worker.info()
-        self._secret = token_of(self._join_args["token"], self._join_args["token_file"]) or group_secret(info.job, info.workers)
+        self._secret = token_of(self._join_args["token"], self._join_args["token_file"]) or group_secret(Ranks(info))
         if self._secret:
             self._server = Server(address_towards(self._join_args["aggregator"] or environment()[0]), self._secret,
                                   lambda: _serve(me()))
         else:
-            self._log(f"rank {info.worker} does not serve its model, and cannot get that of another rank: {_NO_SECRET}")
+            self._log(f"rank {info.rank} does not serve its model, and cannot get that of another rank: {_NO_SECRET}")
 
     def _serve_end(self) -> None:
         if self._server:
@@ -160,7 +161,7 @@ class Recovery:
             return False
         self._late = False
         info = self.worker.info()
-        group_wait_joined(info.job, info.workers, self._join_args["start_timeout"])
+        group_wait_joined(Ranks(info), self._join_args["start_timeout"])
         wait = self._absent.wait(self.worker.info().round)
         call = wait(self._preamble.start(self._address(Notice(0, flags=JOINING))))
         self._carried = call, self._preamble.check(call)
@@ -171,7 +172,7 @@ class Recovery:
 
     def _fetch(self, peers: Dict[int, Tuple[str, int]], round: int, why: str) -> Dict[str, Any]:
         """The state of one of @peers, of @round or later, loaded into this rank's objects.  Raises Error."""
-        me, found = self.worker.info().worker, {}
+        me, found = self.worker.info().rank, {}
 
         def use(state: Dict[str, Any]) -> None:
             check_position(state, self.worker.info().next_round, list(self._transfer.parameters()))

@@ -7,6 +7,7 @@ from typing import Any, Callable, List
 import numpy
 
 from .agreement import SumError
+from .ranks import Ranks
 from .records import Call
 from .worker import Request, Worker, rank_list
 
@@ -18,9 +19,10 @@ class Round:
     @mean: of float32, instead of the sum: nothing overflows.
     """
 
-    def __init__(self, worker: Worker, rank: int, ranks: int, header: int, part: numpy.ndarray, small: bool,
+    def __init__(self, worker: Worker, who: Ranks, header: int, part: numpy.ndarray, small: bool,
                  mean: bool, signature: int, type: Any):
-        self.rank, self.ranks, self.signature = rank, ranks, signature
+        rank, ranks = who.rank, who.n
+        self._who, self.rank, self.ranks, self.signature = who, rank, ranks, signature
         self._part, self._small, self._mean, self._header = part, small, mean, header
         self._gather = small and part.dtype == numpy.float32
         n = part.size
@@ -46,8 +48,7 @@ class Round:
 
     def _check(self, call: Call) -> None:
         self._check_complete(call)
-        head = self._elements[:self._header * self.ranks]
-        words = head.astype(numpy.uint8 if self._header > 1 else numpy.int32).view(numpy.int32).tolist()
+        words = self._words()
         others = [r for r in range(self.ranks) if words[r] != self.signature]
         if others:
             if len(others) > self.ranks / 2:
@@ -57,14 +58,22 @@ class Round:
             raise SumError(f"{who}, or skipped an all-reduce: all ranks must call all_reduce for tensors of the same sizes "
                            "and types, with the same operations, in the same order")
 
+    def _words(self) -> List[int]:
+        """The signatures of all ranks, 0 of those that are not in the sum."""
+        head = self._elements[:self._header * self.ranks]
+        return head.astype(numpy.uint8 if self._header > 1 else numpy.int32).view(numpy.int32).tolist()
+
     def _check_complete(self, call: Call) -> None:
-        missing = [r for r in range(self.ranks) if not call.mask_all >> r & 1]
-        if not missing:
+        if self._who.all_in(call):
             return
-        if not call.mask_any:
+        if self._who.tree:
+            missing = [r for r, word in enumerate(self._words()) if not word]
+        else:
+            missing = [r for r in range(self.ranks) if not call.mask_all >> r & 1]
+        if not call.mask_any and not self._who.tree:
             raise SumError("the job's policy has steps (ssp, asp, grouped): all_reduce is the sum of a round over all ranks, for "
                            "which the policy must wait (`saina job set JOB policy bsp')")
-        who = rank_list(missing)
+        who = rank_list(missing) if missing else "some ranks"
         if call.degraded_segments:
             raise SumError(f"{who} left the job, or died, or came after the policy's time-out: round {call.round} has no sum over all "
                            f"{self.ranks} ranks")

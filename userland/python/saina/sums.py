@@ -21,6 +21,7 @@ import numpy
 from ._lib import Error
 from .agreement import SumError
 from .order import Item, Order
+from .ranks import Ranks
 from .records import Call
 from .sum_round import Round
 from .worker import Request, Worker
@@ -85,7 +86,8 @@ class Sums:
             raise Error(errno.EOPNOTSUPP, f"job {info.job} is of int16, and adds what it rounds off to the next tensor, which is right for "
                                           "gradients only (saina.torch.allreduce_hook): all_reduce needs a job of int32, float32 or bfloat16")
         self._worker, self._timeout = worker, timeout
-        self.job, self.rank, self.ranks = info.job, info.worker, info.workers
+        self._who = Ranks(info)
+        self.job, self.rank, self.ranks = info.job, info.rank, info.ranks
         self.payload = info.payload
         #: only jobs of int32 have it; in those of floats tensors are float32
         self.integers = info.type == 1
@@ -127,8 +129,8 @@ class Sums:
                            f"{self.job} policy bsp')") from None
         if info.timeout_ms:
             rule = f"decides a round after {info.timeout_ms} ms without the ranks that are late"
-        elif call.k < self.ranks or info.parts:
-            rule = f"waits for {call.k} of {self.ranks} ranks"
+        elif call.k < self._who.workers or info.parts:
+            rule = f"waits for {call.k} of {self._who.workers} ranks"
         else:
             return
         raise SumError(f"the policy of job {self.job} {rule}, and all_reduce is the sum over all: set another one (`saina job set "
@@ -173,7 +175,7 @@ class Sums:
     def _new_round(self, s: Sum, index: int) -> Round:
         n = s.values.size
         part = s.values[index * self._capacity:(index + 1) * self._capacity]
-        return Round(self._worker, self.rank, self.ranks, self._header, part, not n or self.small(n), s.mean, s.signature(index),
+        return Round(self._worker, self._who, self._header, part, not n or self.small(n), s.mean, s.signature(index),
                      self._type)
 
     def _fail(self) -> None:

@@ -236,7 +236,7 @@ class Worker:
         return call
 
     def broadcast(self, x: Any, root: int = 0) -> None:
-        """Copies @x of worker @root to all workers, exactly; all workers call it, between rounds.
+        """Copies @x of worker @root (in a tree: of that rank) to all workers, exactly; all workers call it, between rounds.
 
         @x: numpy array or torch tensor of any type.
 
@@ -251,8 +251,8 @@ class Worker:
         words = numpy.frombuffer(data + bytes(-len(data) % 4), numpy.int32).copy()
         info = self.info()
         root = operator.index(root)
-        if not 0 <= root < info.workers:
-            raise Error(errno.ECONNABORTED, f"broadcast() from worker {root}: the job has workers 0 to {info.workers - 1}")
+        if not 0 <= root < info.ranks:
+            raise Error(errno.ECONNABORTED, f"broadcast() from worker {root}: the job has workers 0 to {info.ranks - 1}")
         if info.type != lib.SAINA_INT32:
             raise Error(errno.EINVAL, f"broadcast() needs a job of type int32, and job {info.job} is of another type: use the broadcast "
                                       "of MPI or of the process group")
@@ -264,7 +264,7 @@ class Worker:
 
     def _broadcast(self, value: numpy.ndarray, root: int) -> numpy.ndarray:
         info = self.info()
-        mine = info.worker == root
+        mine, tree = info.rank == root, info.ranks != info.workers
         have = numpy.zeros(len(value) + 1, numpy.int32)
         missing = numpy.ones(-(-len(have) // info.payload), bool)
         gone = False
@@ -293,7 +293,9 @@ class Worker:
                 # The others waited so long that results were dropped, which only they need.
                 self.set_round(max(self.info().next_round, self.info().round))
                 continue
-            found = missing & (masks >> numpy.uint64(root) & numpy.uint64(1)).astype(bool)
+            if tree and call.count_min < info.ranks:
+                raise Error(errno.ECONNABORTED, f"a broadcast over several hosts needs all {info.ranks} ranks, and some are dead or have left")
+            found = missing if tree else missing & (masks >> numpy.uint64(root) & numpy.uint64(1)).astype(bool)
             at = numpy.repeat(found, info.payload)[:len(have)]
             have[at] = part[at]
             missing &= ~found
@@ -320,16 +322,16 @@ class Worker:
         mine = [operator.index(n) for n in sizes]
         info = self.info()
         other = None
-        for root in range(info.workers):
+        for root in range(info.ranks):
             n = numpy.array([len(mine)], numpy.int64)
             self.broadcast(n, root)
-            theirs = numpy.array(mine if root == info.worker else [0] * int(n[0]), numpy.int64)
+            theirs = numpy.array(mine if root == info.rank else [0] * int(n[0]), numpy.int64)
             if theirs.size:
                 self.broadcast(theirs, root)
             if not other and theirs.tolist() != mine:
                 other = (root, theirs.tolist())
         if other:
-            raise Error(errno.EPROTO, f"worker {other[0]} starts {_sizes(other[1])}, this worker ({info.worker}) "
+            raise Error(errno.EPROTO, f"worker {other[0]} starts {_sizes(other[1])}, this worker ({info.rank}) "
                                       f"{_sizes(mine)}: all workers must start the same sizes in the same order")
 
     # --- what is kept -----------------------------------------------------------------------
@@ -448,7 +450,7 @@ def join(aggregator: Optional[str] = None, job: Union[int, str, None] = None, wo
 
     @aggregator: "HOST[:PORT]", by name or IPv4 address; None: $SAINA_AGGREGATOR.
     @job: its number, 0..255, or its name; None: $SAINA_JOB, or 0.
-    @worker: identifier, 0..63; None: $SAINA_RANK, or the rank set by torchrun or mpirun (the job then must have as
+    @worker: identifier, 0..63, or, with @workers, the rank in a tree; None: $SAINA_RANK, or the rank set by torchrun or mpirun (the job then must have as
         many workers as they started), or any free one.
     @token, @token_file: of the job; None: $SAINA_TOKEN, or the file that $SAINA_TOKEN_FILE names.
     @name: shown to people; None: host name and process id.
@@ -458,7 +460,7 @@ def join(aggregator: Optional[str] = None, job: Union[int, str, None] = None, wo
         (`elements auto'), it is so much larger; 0: @elements are all.
     @per_worker: with @arrays: elements for each worker that one more array of a round has.
     @window: messages in flight; 0: adaptive.
-    @workers: as many the job must have; 0: as it has, or, with neither @worker nor $SAINA_RANK, as torchrun or mpirun
+    @workers: as many the job, or its whole tree, must have; 0: as it has, or, with neither @worker nor $SAINA_RANK, as torchrun or mpirun
         started.
     @join_timeout: seconds to wait for each answer until admitted; -1: no limit.
     @start_timeout: seconds to wait for the other workers; 0: no limit.
