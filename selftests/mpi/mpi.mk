@@ -12,3 +12,4 @@ endif
 $(call test,mpi/mpi,quick,host,400,selftests/mpi/mpi.sh quick)
 $(call test,mpi/mpi,full,host,600,selftests/mpi/mpi.sh)
 $(call test,mpi/mpi4py,full,host,300,selftests/mpi/mpi4py.sh)
+$(call test,mpi/hosts,full,host,300,selftests/mpi/hosts.sh)

@@ -54,7 +54,6 @@ static const void *save(const void *buf, size_t size)
 /* Returns 0; 1 if a sum lacks some ranks, which all ranks see; or a negative errno. */
 static int reduce(uint32_t *buf, size_t n, enum saina_type type)
 {
-	uint64_t all = shim.ranks == 64 ? ~0ull : (1ull << shim.ranks) - 1;
 	/* As few rounds as the job's size allows, all of one size: none is a short rest. */
 	size_t rounds = (n + shim.info.elements - 1) / shim.info.elements, each = (n + rounds - 1) / rounds;
 
@@ -66,7 +65,7 @@ static int reduce(uint32_t *buf, size_t n, enum saina_type type)
 		ret = shim_helper_reduce(&shim, buf + at, m, type, &call);
 		if (ret)
 			return ret;
-		if (call.mask_all != all && !shim.conf.partial)
+		if (call.count_min < (unsigned int)shim.ranks && !shim.conf.partial)
 			return 1;
 	}
 	return 0;

@@ -72,8 +72,10 @@ static int count_missing(const struct shim *m, bool ready)
 /* Are all ranks at the same round of the same job?  Not if workers of an earlier run are left. */
 static bool is_same_round(const struct shim *m)
 {
-	int64_t mine[6] = { m->info.round, -(int64_t)m->info.round, m->info.job, -m->info.job,
-			    m->info.elements, -(int64_t)m->info.elements };
+	/* in a tree each host's job has a number of its own */
+	int64_t job = (int)m->info.ranks == m->info.workers ? m->info.job : -1;
+	int64_t mine[6] = { m->info.round, -(int64_t)m->info.round, job, -job, m->info.elements,
+			    -(int64_t)m->info.elements };
 	int64_t least[6];
 
 	PMPI_Allreduce(mine, least, 6, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD);
@@ -126,9 +128,7 @@ void shim_join(struct shim *m, int thread_level)
 	ret = saina_opts_env(&opts);
 	if (ret)
 		shim_say("rank %d: %s", m->rank, saina_strerror(NULL, ret));
-	if (m->ranks > 64 && !m->rank)
-		shim_say("a job has at most 64 workers, there are %d ranks", m->ranks);
-	missing = count_missing(m, fits && !ret && m->ranks <= 64);
+	missing = count_missing(m, fits && !ret);
 	if (missing)
 		goto fall_back;
 	opts.worker = m->rank;
