@@ -46,7 +46,8 @@ saina_at() {
 }
 
 # tree_job NAME ELEMENTS [words of both jobs]: the root's job, and one of each host below it
-# tree_dead: milliseconds without a message after which a worker is dead; tree_token: of all jobs
+# tree_dead: milliseconds without a message after which a worker is dead; tree_token: of all jobs; tree_plain:
+# workers that the root's job has itself, behind those of the hosts
 tree_job() {
 	local h out name=$1 elements=$2 dead=$((${tree_dead:-15000} * SLOW))
 	[ "$dead" -le 65535 ] || dead=65535
@@ -60,7 +61,10 @@ tree_job() {
 	for ((h = 1; h < hosts; h++)); do
 		weights+=,$each
 	done
-	out=$(saina_at root job add "$name" elements "$elements" workers "$hosts" weights "$weights" dead "$dead" "$@" 2>&1) ||
+	for ((h = 0; h < ${tree_plain:-0}; h++)); do
+		weights+=,1
+	done
+	out=$(saina_at root job add "$name" elements "$elements" workers $((hosts + ${tree_plain:-0})) weights "$weights" dead "$dead" "$@" 2>&1) ||
 		bail "no job $name at the root: $out"
 	for ((h = 0; h < hosts; h++)); do
 		out=$(saina_at "$h" job add "$name" elements "$elements" workers "$each" dead "$dead" \

@@ -6,6 +6,7 @@
 #
 #     rank 0, 1: h0-w0, h0-w1 --- br0 of host 0 (saina-$LAB-w0) --- br0 of the root's host (saina-$LAB-sw)
 #     rank 2, 3: h1-w0, h1-w1 --- br0 of host 1 (saina-$LAB-w1) ---
+#     rank 4, in the case mixed: saina-$LAB-w2 -------------------
 #
 #	tree_torch.sh [CASE...]		only these
 
@@ -17,15 +18,24 @@
 . "$NET_DIR/../python/lib.sh"
 
 cases=("$@")
-[ ${#cases[@]} -gt 0 ] || cases=(hook broadcast wrong backend dead continue back)
+[ ${#cases[@]} -gt 0 ] || cases=(hook broadcast wrong backend dead continue back mixed)
 
-tree_lab 2 2
+# the third host is only a worker of the root
+tree_lab 3 2
+hosts=2
 tree_routes
+in_worker 2 ip route replace default via 10.190.0.1
+for h in 0 1; do
+	in_switch ip route replace "10.190.$((h + 1)).0/24" via "10.190.0.$((10 + h))"
+done
+in_switch sysctl -qw net.ipv4.ip_forward=1
 
 start_rank() { # RANK CASE
-	local h=$(($1 / each)) i=$(($1 % each))
-	nsenter --net="/run/netns/saina-$LAB.h$h-w$i" -- env SAINA_AGGREGATOR="10.190.$((h + 1)).1" SAINA_JOB=train \
-		OUT="$WORK" RANK="$1" LOCAL_RANK=$i WORLD_SIZE=4 MASTER_ADDR=10.190.1.10 MASTER_PORT=$ranks_port \
+	local h=$(($1 / each)) i=$(($1 % each)) ns=
+	ns=$LAB.h$h-w$i
+	[ "$h" -lt 2 ] || ns=$LAB-w2 h=-1
+	nsenter --net="/run/netns/saina-$ns" -- env SAINA_AGGREGATOR="10.190.$((h + 1)).1" SAINA_JOB=train \
+		OUT="$WORK" RANK="$1" LOCAL_RANK=$i WORLD_SIZE="$world" MASTER_ADDR=10.190.1.10 MASTER_PORT=$ranks_port \
 		/usr/bin/python3 "$TOP/selftests/python/hosts.py" "$2" >"$WORK/$1.py.out" 2>"$WORK/$1.err" </dev/null &
 	worker_pids[$1]=$!
 }
@@ -37,13 +47,16 @@ back_meanwhile() {
 
 # run_case NAME: the ranks of a case, in new jobs
 run_case() {
-	local h rank
-	tree_token=
-	[ "$1" != back ] || tree_token=s3cret
+	local h rank world=4
+	tree_token='' tree_plain=0
+	case $1 in
+	back)	tree_token=s3cret ;;
+	mixed)	tree_plain=1 world=5 ;;
+	esac
 	tree_job train 700000
 	ranks_port=$((ranks_port + 1))
 	rm -f "$WORK"/*.py.out "$WORK"/digest-*
-	for rank in 0 1 2 3; do
+	for ((rank = 0; rank < world; rank++)); do
 		start_rank $rank "$1"
 	done
 	[ "$(type -t "$1_meanwhile")" != function ] || "$1_meanwhile"

@@ -40,6 +40,7 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 		.timeout_ms = j->timeout_ms,
 		.ranks = saina_job_weight(job),
 		.rank = saina_job_rank(job),
+		.depth = job->depth,
 	};
 	if (i.missing)
 		memcpy(i.reason, j->reason, sizeof(j->reason));

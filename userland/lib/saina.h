@@ -132,6 +132,7 @@ struct saina_opts {
  * @reason: what keeps workers of @missing away, a sentence; empty: not known
  * @ranks: workers of the whole tree that the job is in, which is @workers if it has no parent
  * @rank: this worker's number among these, 0..@ranks-1
+ * @depth: jobs above this one in its tree; 0: none, or it has no parent
  */
 struct saina_job_info {
 	size_t		size;
@@ -153,6 +154,7 @@ struct saina_job_info {
 	unsigned int	timeout_ms;
 	char		reason[160];
 	uint32_t	ranks, rank;
+	uint32_t	depth;
 };
 
 /**

@@ -114,7 +114,8 @@ void saina_session_missing(const struct saina_session *j, char *text, size_t siz
 	uint64_t missing =
 		(j->job.workers < 64 ? (1ull << j->job.workers) - 1 : ~0ull) & ~j->active;
 	bool one = !(missing & (missing - 1));
-	unsigned int first = saina_job_rank(&j->job) - j->job.worker;
+	/* of a root's workers some may stand for several ranks */
+	unsigned int first = j->job.depth ? j->job.rank - j->job.worker : 0;
 	char ranks[200];
 	size_t len = 0;
 

@@ -51,6 +51,8 @@ class Info(NamedTuple):
     #: workers of the whole tree that the job is in, and the number of this one among them; without a tree @workers, @worker
     ranks: int
     rank: int
+    #: jobs above this one in its tree
+    depth: int
 
 
 class Call(NamedTuple):
