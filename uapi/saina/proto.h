@@ -286,8 +286,9 @@ enum saina_path {
 #define SAINA_CTRL_LEN		220	/* of each message to CTRL: none has a longer answer */
 
 /**
- * struct saina_join - body of JOIN (hdr.job, hdr.worker or WORKER_ANY).  hdr.aux, if not 0, is 1 + the
- *	rank that the worker wants, in the job's tree where it has one: then hdr.worker does not count
+ * struct saina_join - body of JOIN (hdr.job, hdr.worker or WORKER_ANY).  hdr.aux, if not 0,
+ *	is 1 + the rank that the worker wants, in the job's tree where it has one: then
+ *	hdr.worker does not count
  * @token: the job's token
  * @name: who this is, for people (host name, rank)
  * @nonce: random, constant over the retransmissions of one join: a repeated

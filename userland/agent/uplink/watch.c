@@ -309,8 +309,10 @@ static void adopted(struct uplink *u, const struct saina_job *job)
 {
 	struct job_place *p = place_of(u);
 
-	p->incarnation = u->incarnation;
-	p->ifindex = u->link.ifindex;
+	if (p) {
+		p->incarnation = u->incarnation;
+		p->ifindex = u->link.ifindex;
+	}
 	u->parent = job->uplink;
 	u->started_at = loop_now();
 	for (uint64_t live = job->active; live; live &= live - 1)
