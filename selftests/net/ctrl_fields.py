@@ -147,7 +147,9 @@ def joins(job, worker):
                          ("arrays", {"arrays": U16, "per_worker": U16}), ("name", {"name": b"\xff" * 32}),
                          ("nonce", {"nonce": U64}), ("zero", {"nonce": 0}), ("token", {"token": b"\xff" * 32}),
                          ("session", {"session": U64}), ("segment", {"segment": U32}), ("flags", {"flags": 255}),
-                         ("exponent", {"exponent": -128}), ("aux", {"aux": U32}), ("mask", {"mask": U64})):
+                         ("exponent", {"exponent": -128}), ("mask", {"mask": U64}),
+                         # 1 + the rank that is wanted
+                         ("rank2", {"aux": 3}), ("rank3", {"aux": 4}), ("rank256", {"aux": 257}), ("last", {"aux": U32})):
         say(what, join(join_message(job, worker, **{"nonce": 77, **fields})), job)
     for w in (3, 64, 254):
         say(f"worker{w}", join(join_message(job, w)), job)

@@ -79,8 +79,11 @@ session refused 1
 segment welcome
 flags refused 1
 exponent welcome
-aux welcome
 mask welcome
+rank2 welcome
+rank3 refused 4
+rank256 refused 4
+last refused 4
 worker3 refused 4
 worker64 refused 4
 worker254 refused 4
