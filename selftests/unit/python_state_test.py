@@ -35,6 +35,8 @@ from saina.accumulated import Accumulated
 from saina.buckets import Bucket, Known, Memory, Started, most_buckets, repack, repacked, set_gradients, signature, strides_of
 from saina.late_rule import LateRule
 from saina.membership import group_secret
+from saina.ranks import Ranks
+from saina.records import Info
 from saina.recovery import Recovery
 from saina.peer_state import Server, Unavailable
 from saina.residuals import Residuals, unit
@@ -143,9 +145,14 @@ def malformed():
 
 def group():
     """The secret of a process group of one rank."""
-    point(group_secret(3, 1) == "", "without a process group there is no secret")
+    def secret(job, workers):
+        """Of a job that has so many workers."""
+        info = {**dict.fromkeys(Info._fields, 0), "job": job, "workers": workers, "ranks": workers}
+        return group_secret(Ranks(Info(**info)))
+
+    point(secret(3, 1) == "", "without a process group there is no secret")
     torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-    found = [group_secret(job, workers) for job, workers in ((3, 1), (3, 1), (4, 1), (3, 2))]
+    found = [secret(job, workers) for job, workers in ((3, 1), (3, 1), (4, 1), (3, 2))]
     torch.distributed.destroy_process_group()
     point(len(found[0]) == 32 and found[0] == found[1] != found[2] and found[3] == "",
           "a process group of all ranks of a job has one secret for it, a smaller one has none", found)
