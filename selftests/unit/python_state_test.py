@@ -249,7 +249,7 @@ def rank(objects):
     state = Recovery()
     state._recovery_init()
     state._transfer, state._secret, state._failed, state._log = Transfer(objects), "s3cret", None, lambda _: None
-    state._worker = state.worker = types.SimpleNamespace(info=lambda: types.SimpleNamespace(worker=0, next_round=120, round=3))
+    state._worker = state.worker = types.SimpleNamespace(info=lambda: types.SimpleNamespace(rank=0, next_round=120, round=3))
     state._preamble = types.SimpleNamespace(seen=[0, 2, 1])
     return state
 
