@@ -24,7 +24,8 @@
 #include "monotonic.h"
 
 #define GROUP	 8  /* elements with one tag */
-#define TAGS	 30 /* workers that tags can tell apart */
+#define TAG_BITS 30 /* workers that one tag can tell apart */
+#define TAGS	 2  /* of a group: its first elements */
 #define PAYLOAD	 352
 
 static int rank, ranks;
@@ -43,8 +44,8 @@ static uint32_t hash(uint32_t a, uint32_t b, uint32_t c)
 
 static int int_of(int who, uint32_t round, size_t i)
 {
-	if (tagged && i % GROUP == 0)
-		return 1 << who;
+	if (tagged && i % GROUP < TAGS)
+		return who / TAG_BITS == (int)(i % GROUP) ? 1 << who % TAG_BITS : 0;
 	return (int)(hash(who, round, i) >> 8) - (1 << 23);
 }
 
@@ -64,15 +65,15 @@ struct verdict {
 
 static void verify_ints(const int *sum, uint32_t round, struct verdict *v)
 {
-	uint32_t every = tagged ? (1u << ranks) - 1 : 0, mask = every;
+	uint64_t every = tagged ? (1ull << ranks) - 1 : 0, mask = every;
 
 	for (size_t i = 0; i < elements; i += GROUP) {
 		size_t end = i + GROUP < elements ? i + GROUP : elements;
 		bool right = true;
 
 		if (tagged)
-			mask = sum[i];
-		for (size_t e = i + tagged; e < end && right; e++) {
+			mask = (uint32_t)sum[i] | (uint64_t)(uint32_t)(end > i + 1 ? sum[i + 1] : 0) << TAG_BITS;
+		for (size_t e = i + (tagged ? TAGS : 0); e < end && right; e++) {
 			uint32_t expected = 0;
 
 			for (int w = 0; w < ranks; w++)
@@ -155,7 +156,7 @@ int main(int argc, char **argv)
 	n = atoi(argv[7]);
 	ints = !strcmp(argv[8], "int32");
 	mixed = !strcmp(argv[8], "mixed");
-	tagged = ranks <= TAGS;
+	tagged = ranks <= TAGS * TAG_BITS;
 	signal(SIGTERM, on_signal);
 	log_file = fopen(argv[9], "w");
 	buf = malloc(4 * elements);
