@@ -134,9 +134,11 @@ class Preamble:
                                           "(state.worker.coded_part, before each step), and the other ranks' data would be lost.  Ask for it, or set "
                                           "another policy (`saina job set JOB policy bsp')")
         data = self._elements.astype(numpy.uint8).tobytes()
-        notices = {w: Notice(*_NOTICE.unpack_from(data, w * _NOTICE.size)) for w in range(self._workers)}
-        counted = [w for w, n in notices.items() if n.flags & _PRESENT] if self._ranks.tree else self._ranks.local(call.mask_all)
-        notices = {w: notices[w] for w in counted}
+        possible = range(self._workers) if self._ranks.tree else self._ranks.local(call.mask_all)
+        notices = {w: Notice(*_NOTICE.unpack_from(data, w * _NOTICE.size)) for w in possible}
+        if self._ranks.tree:
+            notices = {w: n for w, n in notices.items() if n.flags & _PRESENT}
+        counted = list(notices)
         self.joining = {w for w, n in notices.items() if n.flags & JOINING}
         self.peers.update({w: (socket.inet_ntoa(struct.pack("<I", n.address)), n.port) for w, n in notices.items()
                            if n.port and w not in self.joining and w != self._me})
