@@ -15,7 +15,6 @@ tree_routes
 tree_job mpi 40000
 # mpirun is at the root's host
 for h in 0 1; do
-	in_switch ip route replace "10.190.$((h + 1)).0/24" via "10.190.0.$((10 + h))"
 	for i in 0 1; do
 		echo "saina-$LAB.h$h-w$i slots=1"
 		echo "10.190.$((h + 1)).1" >"$WORK/aggregator.$((h * 2 + i))"

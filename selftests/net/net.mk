@@ -54,8 +54,9 @@ $(call test,net/torch_gradients,full,host,1800,selftests/net/torch_gradients.sh)
 $(call test,net/torch_loops,full,host,1800,selftests/net/torch_loops.sh)
 $(call test,net/torch_peers,full,host,1800,selftests/net/torch_peers.sh)
 $(call test,net/torch_restart,full,host,1200,selftests/net/torch_restart.sh)
-# The backend of torch.distributed.
+# The hook and the backend on two hosts.
 $(call test,net/tree_torch,full,host,600,selftests/net/tree_torch.sh)
+# The backend of torch.distributed.
 $(call test,net/c10d,full,host,1800,selftests/net/c10d.sh)
 # ... of Debian 13's PyTorch 2.6; the first time it makes a Debian 13.
 $(call test,net/trixie,full,host,2400,selftests/net/trixie.sh)

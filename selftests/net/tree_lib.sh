@@ -23,10 +23,12 @@ lab_down() {
 	"$LAB_TOOL" tree down "$LAB" || not_ok "the tree could be taken down"
 }
 
-# tree_routes: IP from any worker to any other, by the hosts
+# tree_routes: IP from any worker, and the root's host, to any other, by the hosts
 tree_routes() {
 	local h g i ns
+	in_switch sysctl -qw net.ipv4.ip_forward=1
 	for ((h = 0; h < hosts; h++)); do
+		in_switch ip route replace "10.190.$((h + 1)).0/24" via "10.190.0.$((10 + h))"
 		ns=/run/netns/saina-$LAB-w$h
 		nsenter --net="$ns" -- sysctl -qw net.ipv4.ip_forward=1
 		for ((g = 0; g < hosts; g++)); do

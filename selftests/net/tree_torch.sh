@@ -25,10 +25,6 @@ tree_lab 3 2
 hosts=2
 tree_routes
 in_worker 2 ip route replace default via 10.190.0.1
-for h in 0 1; do
-	in_switch ip route replace "10.190.$((h + 1)).0/24" via "10.190.0.$((10 + h))"
-done
-in_switch sysctl -qw net.ipv4.ip_forward=1
 
 start_rank() { # RANK CASE
 	local h=$(($1 / each)) i=$(($1 % each)) ns=

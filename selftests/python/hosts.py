@@ -31,7 +31,8 @@ def case_hook():
     gloo = DDP(net())
     train(gloo, STEPS)
     info, call = state.worker.info(), state.worker.segment(0)
-    point((info.rank, info.ranks) == (RANK, RANKS) and info.workers < RANKS and info.depth == (0 if RANK == 4 else 1), "hook: the job's ranks are the process group's", str(info))
+    point((info.rank, info.ranks, info.depth) == (RANK, RANKS, 0 if RANK == 4 else 1) and info.workers < RANKS,
+          "hook: the job's ranks are the process group's", str(info))
     point(call.weight == RANKS, "hook: a sum has all ranks of all hosts", str(call))
     point(close_to(ddp, gloo), "hook: the model is Gloo's")
     same, every = same_everywhere(ddp)
