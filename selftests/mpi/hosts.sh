@@ -20,18 +20,14 @@ for h in 0 1; do
 		echo "10.190.$((h + 1)).1" >"$WORK/aggregator.$((h * 2 + i))"
 	done
 done >"$WORK/hosts"
-mkdir -p "$WORK/ompi"
 # its agent's address is not the same at all ranks
 cat >"$WORK/rank" <<END
 #!/bin/sh
 SAINA_AGGREGATOR=\$(cat "$WORK/aggregator.\$OMPI_COMM_WORLD_RANK") exec "\$@"
 END
 chmod +x "$WORK/rank"
-output=$(in_switch timeout $((100 * SLOW)) mpirun --allow-run-as-root --hostfile "$WORK/hosts" -np 4 --map-by slot \
-	--bind-to none --mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include 10.190.0.0/16 \
-	--mca oob_tcp_if_include 10.190.0.0/16 --mca plm_rsh_agent "$TOP/tools/bench/rsh" \
-	--mca plm_rsh_no_tree_spawn 1 --mca orte_keep_fqdn_hostnames 1 --mca mpi_yield_when_idle 1 --mca orte_tmpdir_base "$WORK/ompi" \
-	-x LD_PRELOAD="$SHIM" -x SAINA_MPI_VERBOSE=1 -x SAINA_JOB=mpi "$WORK/rank" "$B/selftests/mpi-sums" rounds 3 2>&1 </dev/null)
+output=$(mpirun_on 10.190.0.0/16 slot 4 -x LD_PRELOAD="$SHIM" -x SAINA_MPI_VERBOSE=1 -x SAINA_JOB=mpi \
+	"$WORK/rank" "$B/selftests/mpi-sums" rounds 3)
 equal "mpi, two hosts: every sum is right at every rank" 4 "$(grep -c "sums are right" <<<"$output")"
 equal "mpi, two hosts: sums of int of all ranks go through the aggregators" 15 "$(taken "$output")" || diag "$(tail -n 20 <<<"$output")"
 lab_down

@@ -12,6 +12,16 @@
 SHIM=$B/libsaina-mpi.so
 command -v mpirun >/dev/null || bail "Open MPI is missing: make deps"
 
+# mpirun_on NETWORK MAP RANKS WORDS...: mpirun of the hosts in $WORK/hosts; its output.
+mpirun_on() {
+	mkdir -p "$WORK/ompi"
+	in_switch timeout $((100 * SLOW)) mpirun --allow-run-as-root --hostfile "$WORK/hosts" -np "$3" --map-by "$2" \
+		--bind-to none --mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include "$1" \
+		--mca oob_tcp_if_include "$1" --mca plm_rsh_agent "$TOP/tools/bench/rsh" \
+		--mca plm_rsh_no_tree_spawn 1 --mca orte_keep_fqdn_hostnames 1 --mca mpi_yield_when_idle 1 --mca orte_tmpdir_base "$WORK/ompi" \
+		${TSAN_OPTIONS:+-x TSAN_OPTIONS} "${@:4}" 2>&1 </dev/null
+}
+
 # mpi RANKS NAME=VALUE... -- CMD...: with these variables at every rank; mpirun's output.
 mpi() {
 	local ranks=$1 variables=() i
@@ -21,15 +31,10 @@ mpi() {
 		shift
 	done
 	shift
-	mkdir -p "$WORK/ompi"
 	for ((i = 0; i < ranks; i++)); do
 		echo "saina-$LAB-w$i slots=1"
 	done >"$WORK/hosts"
-	in_switch timeout $((100 * SLOW)) mpirun --allow-run-as-root --hostfile "$WORK/hosts" -np "$ranks" --map-by node \
-		--bind-to none --mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include 10.190.0.0/24 \
-		--mca oob_tcp_if_include 10.190.0.0/24 --mca plm_rsh_agent "$TOP/tools/bench/rsh" \
-		--mca plm_rsh_no_tree_spawn 1 --mca orte_keep_fqdn_hostnames 1 --mca mpi_yield_when_idle 1 --mca orte_tmpdir_base "$WORK/ompi" \
-		${TSAN_OPTIONS:+-x TSAN_OPTIONS} "${variables[@]}" "$@" 2>&1 </dev/null
+	mpirun_on 10.190.0.0/24 node "$ranks" "${variables[@]}" "$@"
 }
 
 # through RANKS NAME=VALUE... -- CMD...: the same with the shim.
