@@ -120,6 +120,9 @@ static __always_inline __u32 check_weight(const struct message *m)
 
 	if (m->in.uplink & UPLINK_SENDER)
 		flags &= ~FLAGS_ABOVE;
+	/* of integers and floats elsewhere in the tree */
+	if (m->binding->max_weight > 1 && exponent_is_nan(m->in.exponent))
+		flags &= ~SAINA_F_TYPES;
 	if (flags)
 		return SAINA_C_FLAGS;
 	return m->in.weight && m->in.weight >= m->binding->max_weight ? SAINA_C_WEIGHT : COUNT_NONE;

@@ -189,16 +189,19 @@ static __always_inline __u64 slot_integers(struct saina_slot_meta *h)
 	return *slot_ints(h) & -(__u64)(h->flags / SAINA_F_TYPES & 1);
 }
 
-/* A gradient that the slot cannot be summed with: one of both is a NaN, or of integers. */
+/*
+ * A gradient that the slot cannot be summed with: one of both is a NaN, or of integers.  With
+ * SAINA_F_TYPES, a node's: it is of integers and floats, which are not this switch's to name.
+ */
 static __always_inline void slot_spoil(struct saina_slot_meta *h, const struct ctx_in *in)
 {
 	bool ints = h->exponent == SAINA_EXPONENT_INT, more = in->exponent == SAINA_EXPONENT_INT;
 
-	if (ints != more) {
+	if (ints != more || in->flags & SAINA_F_TYPES) {
 		if (ints)
 			*slot_ints(h) = h->seen;
 		else
-			*slot_ints(h) = slot_integers(h) | in->bit;
+			*slot_ints(h) = slot_integers(h) | (in->bit & -(__u64)more);
 		h->flags |= SAINA_F_TYPES;
 	}
 	h->exponent = SAINA_EXPONENT_NAN;
@@ -239,11 +242,16 @@ static __always_inline int slot_take_result(struct saina_ctx *c, struct saina_sl
 	h->seen &= ~uncounted;
 	if (!h->seen)
 		h->count = 0;
+	*slot_ints(h) = (slot_integers(h) & ~uncounted) |
+			(h->seen & -(__u64)!is_above(h->exponent ^ SAINA_EXPONENT_INT, 0));
 	h->exponent = in->exponent;
 	h->weight = in->weight;
 	h->flags &= ~SAINA_F_TYPES;
 	h->flags |= in->flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE);
-	return exponent_is_nan(h->exponent) ? SLOT_DO_FINISH_NAN : SLOT_DO_FINISH_STORE;
+	if (!exponent_is_nan(in->exponent))
+		return SLOT_DO_FINISH_STORE;
+	h->flags |= in->flags & SAINA_F_TYPES;
+	return SLOT_DO_FINISH_NAN;
 }
 
 /* A message for a slot that is open for its segment; @mixed: slot_is_mixed(). */
@@ -271,7 +279,7 @@ static __always_inline int slot_decide_open(struct saina_ctx *c, struct saina_sl
 		return slot_drop(&c->out, SAINA_C_PULL_EARLY);
 	if (mixed)
 		c->out.coarsened = slot_take_scale(h, in, in->exponent < h->exponent);
-	else if (in->exponent != h->exponent)
+	else if (in->exponent != h->exponent || in->flags & SAINA_F_TYPES)
 		slot_spoil(h, in);
 	h->seen |= in->bit;
 	h->csum |= coded_part(h->parts, in->worker);
@@ -321,6 +329,10 @@ static __always_inline int slot_decide_new(struct saina_ctx *c, struct saina_slo
 	latch->opened = 1;
 	if (slot_is_result(in))
 		return SLOT_DO_TAKE;
+	if (in->flags & SAINA_F_TYPES) {
+		*slot_ints(h) = 0;
+		h->flags |= SAINA_F_TYPES;
+	}
 	return slot_count_in(c, h, cnt, SAINA_C_STORED,
 			     !slot_is_deferred(in) && slot_completes(c, h) ? SLOT_DO_FINISH_STORE :
 									      SLOT_DO_STORE);

@@ -387,6 +387,10 @@ static void test_flags(void)
 	}
 	point(ok && hot(&j, 1).meta.state == SAINA_SLOT_EMPTY,
 	      "LATE, DEGRADED and DROP_LATE of another worker are errors");
+	h.flags = SAINA_F_TYPES;
+	h.exponent = SAINA_EXPONENT_NAN;
+	ok = COUNTS(&j, 0, SAINA_C_FLAGS, send_header(&j, &h, 1));
+	point(ok && hot(&j, 1).meta.state == SAINA_SLOT_EMPTY, "TYPES of a worker that is no node is an error");
 	ok = COUNTS(&j, U, SAINA_C_FLAGS, result(&j, 0, 1, SAINA_F_TYPES, 1, 1));
 	ok &= COUNTS(&j, U, SAINA_C_FLAGS, result(&j, 0, 1, SAINA_F_RESEND, 1, 1));
 	point(ok && hot(&j, 1).meta.state == SAINA_SLOT_EMPTY, "other flags of U are errors");
@@ -395,6 +399,75 @@ static void test_flags(void)
 	before = job_counter(&j, -1, SAINA_C_FLAGS);
 	ok = COUNTS(&j, U, -1, send_header(&j, &h, 1));
 	point(ok && job_counter(&j, -1, SAINA_C_FLAGS) == before + 1, "flags of a result in a PULL of U are errors");
+}
+
+static void grad_of(const struct job *j, unsigned int w, uint32_t round, uint32_t segment, int exponent, unsigned int flags)
+{
+	struct saina_hdr h = header(j, SAINA_MSG_GRAD, w, round, segment);
+
+	h.exponent = exponent;
+	h.flags = flags;
+	h.slot_round = w == U ? 9 : 0;
+	send_header(j, &h, 77);
+}
+
+/* Is the answer no sum, and names those in @ints of those in @mask? */
+static bool names(uint64_t mask, uint64_t ints)
+{
+	uint64_t named;
+
+	memcpy(&named, got_answer() + 1, sizeof(named));
+	return got_answer()->flags & SAINA_F_TYPES && got_answer()->exponent == SAINA_EXPONENT_NAN &&
+	       got_answer()->mask == mask && named == ints;
+}
+
+/* The three workers' gradients of a segment, and the parent's answer. */
+static bool types(const struct job *j, uint32_t segment, const int exponent[3], unsigned int flags, uint64_t mask, uint64_t ints)
+{
+	for (unsigned int w = 0; w < 3; w++)
+		grad_of(j, w, 0, segment, exponent[w], 0);
+	grad_of(j, U, 0, segment, SAINA_EXPONENT_NAN, SAINA_F_TYPES | flags);
+	return names(mask, ints);
+}
+
+static void test_types(void)
+{
+	const int ints[] = { SAINA_EXPONENT_INT, SAINA_EXPONENT_INT, SAINA_EXPONENT_INT }, floats[] = { 3, 3, 4 };
+	const int both[] = { 3, SAINA_EXPONENT_INT, SAINA_EXPONENT_NAN }, nans[] = { -128, -128, -128 };
+	struct job j = uplink_job(policy_bsp());
+	bool ok;
+
+	ok = types(&j, 0, ints, 0, 7, 7) && types(&j, 1, floats, 0, 7, 0) && types(&j, 2, both, 0, 7, 2);
+	point(ok && types(&j, 3, nans, 0, 7, 0), "TYPES of the parent: the workers with integers are named");
+	j = uplink_job(policy_bsp());
+	ok = types(&j, 0, ints, SAINA_F_LATE, 0, 0) && types(&j, 1, both, SAINA_F_LATE, 0, 0);
+	point(ok, "TYPES and LATE: nobody is");
+	j = uplink_job(policy_bsp());
+	for (unsigned int w = 0; w < 3; w++)
+		grad_of(&j, w, 0, 0, both[w], 0);
+	point(hot(&j, 0).meta.flags & SAINA_F_TYPES, "the relay sees TYPES of a slot that is AWAY");
+	grad_of(&j, U, 0, 0, SAINA_EXPONENT_NAN, 0);
+	point(got_answer()->exponent == SAINA_EXPONENT_NAN && !(got_answer()->flags & SAINA_F_TYPES),
+	      "without TYPES of the parent there are none");
+	j = new_job(3, policy_bsp());
+	j.conf.worker[1].max_weight = 4;
+	publish(&j);
+	for (unsigned int segment = 0; segment < 3; segment++)	/* the slots hold sums */
+		for (unsigned int w = 0; w < 3; w++)
+			grad(&j, w, 0, segment, 77);
+	ok = true;
+	for (unsigned int segment = 0; segment < 3; segment++)
+		for (unsigned int i = 0; i < 3; i++) {
+			unsigned int w = (i + segment) % 3;
+
+			grad_of(&j, w, 1, segment, w == 1 ? SAINA_EXPONENT_NAN : 5, w == 1 ? SAINA_F_TYPES : 0);
+			ok &= i < 2 || names(7, 0);
+		}
+	grad_of(&j, 0, 1, 3, SAINA_EXPONENT_INT, 0);
+	grad_of(&j, 1, 1, 3, SAINA_EXPONENT_NAN, SAINA_F_TYPES);
+	grad_of(&j, 2, 1, 3, SAINA_EXPONENT_INT, 0);
+	ok &= names(7, 5);
+	point(ok, "TYPES of a node: the result has it, and names others with integers");
 }
 
 static void test_late(void)
@@ -731,6 +804,7 @@ int main(int argc, char **argv)
 	test_result();
 	test_nan();
 	test_flags();
+	test_types();
 	test_late();
 	test_not_away();
 	test_lead();

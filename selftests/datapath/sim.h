@@ -74,6 +74,7 @@ struct sim {
 	uint64_t results[SIM_KINDS];	/* of rounds with policies of the kind */
 	uint64_t stuck;			/* jobs restarted */
 	uint64_t from_parent, not_counted;	/* results; of them, without a worker of the job */
+	uint64_t types_above;			/* of them, of integers and floats */
 	char error[512];
 };
 

@@ -85,6 +85,7 @@ static bool deliver_answer(struct sim *w, const uint8_t *message, uint64_t to)
 	if (h.type == SAINA_MSG_RESULT && h.worker == 0xff && j->conf.uplink) {
 		w->from_parent++;
 		w->not_counted += !h.mask;
+		w->types_above += !!(h.flags & SAINA_F_TYPES);
 	}
 	if (h.type == SAINA_MSG_RESULT && h.worker == 0xff)
 		w->results[kind_of(&sim_rt(j)->policy)]++;

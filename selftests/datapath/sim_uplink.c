@@ -50,7 +50,7 @@ static void send_result(struct sim *w, struct sim_job *j, uint32_t round, uint32
 	if (!in || rng_chance(&w->rng, 500)) {
 		m = sim_emit(w, j, j->uplink, SAINA_MSG_GRAD, round, segment);
 		if (m)
-			m->flags = flags;
+			m->flags |= flags;
 		return;
 	}
 	*in = (struct saina_input_head){

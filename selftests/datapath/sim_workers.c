@@ -14,7 +14,10 @@ static void set_bit(uint64_t *map, uint32_t i)
 	map[i / 64] |= 1ull << (i % 64);
 }
 
-/* More workers than the sender may stand for; or flags that only an uplink worker's gradient may have. */
+/*
+ * More workers than the sender may stand for; flags that only an uplink worker's gradient may have; TYPES,
+ * which a node's or the uplink worker's may have, if there is no sum.
+ */
 static void spoil_gradient(struct sim *w, const struct sim_job *j, struct message *m)
 {
 	uint32_t most = sim_max_weight(j, m->worker);
@@ -26,6 +29,8 @@ static void spoil_gradient(struct sim *w, const struct sim_job *j, struct messag
 	if (rng_chance(&w->rng, 8) && (int)m->worker != j->uplink)
 		m->flags |= rng_chance(&w->rng, 500) ? SAINA_F_LATE : rng_chance(&w->rng, 500) ? SAINA_F_DEGRADED :
 			    SAINA_F_DROP_LATE;
+	if (rng_chance(&w->rng, m->exponent == SAINA_EXPONENT_NAN ? 400 : 4))
+		m->flags |= SAINA_F_TYPES;
 }
 
 struct message *sim_emit(struct sim *w, struct sim_job *j, unsigned int worker, int type, uint32_t round,

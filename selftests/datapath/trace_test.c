@@ -37,10 +37,11 @@ static const char *const kinds[] = {
 /*
  * Numbers of trace_total: @MIXED, @NANS: results of several exponents, of NaN; @MIXED_PAIRS: of several
  * exponents, of int16; @FROM_PARENT: results that an uplink worker brought; @NOT_COUNTED: of them,
- * without a worker of the job; @COUNTED: by enum saina_job_counter; @SIZED: results of each payload size; @KIND: of each kind of policy.
+ * without a worker of the job; @TYPES_ABOVE: of them, of integers and floats; @COUNTED: by enum
+ * saina_job_counter; @SIZED: results of each payload size; @KIND: of each kind of policy.
  */
 enum {
-	JOBS, RESULTS, CONTRIBUTIONS, STUCK, MIXED, NANS, MIXED_PAIRS, FROM_PARENT, NOT_COUNTED,
+	JOBS, RESULTS, CONTRIBUTIONS, STUCK, MIXED, NANS, MIXED_PAIRS, FROM_PARENT, NOT_COUNTED, TYPES_ABOVE,
 	COUNTED, SIZED = COUNTED + SAINA_JC_N, KIND = SIZED + 6, NUMBERS = KIND + SIM_KINDS
 };
 
@@ -241,6 +242,7 @@ static bool audit(void)
 	trace.total->n[STUCK] += t.sim.stuck;
 	trace.total->n[FROM_PARENT] += t.sim.from_parent;
 	trace.total->n[NOT_COUNTED] += t.sim.not_counted;
+	trace.total->n[TYPES_ABOVE] += t.sim.types_above;
 	for (unsigned int i = 0; ok && i < r->o.join_srcs; i++) {
 		const struct oracle_join_src *l = &r->o.join_src[i];
 		struct saina_place p;
@@ -408,8 +410,8 @@ int main(int argc, char **argv)
 		tap_ok(all, "traces: every payload size that TEST_RUN takes has results: %llu %llu %llu %llu %llu %llu",
 		       u(sum.n[SIZED]), u(sum.n[SIZED + 1]), u(sum.n[SIZED + 2]), u(sum.n[SIZED + 3]),
 		       u(sum.n[SIZED + 4]), u(sum.n[SIZED + 5]));
-		/* half of a coded job's results may have one contributor */
-		tap_ok(sum.n[MIXED] > (sum.n[RESULTS] - sum.n[KIND + SAINA_POLICY_CODED] / 2) / 10 &&
+		/* half of a coded job's results may have one contributor, those of a parent have its exponent */
+		tap_ok(sum.n[MIXED] > (sum.n[RESULTS] - sum.n[FROM_PARENT] - sum.n[KIND + SAINA_POLICY_CODED] / 2) / 10 &&
 		       sum.n[NANS] > sum.n[RESULTS] / 100,
 		       "traces: some results are of several exponents, some are NaN: %llu, %llu",
 		       u(sum.n[MIXED]), u(sum.n[NANS]));
@@ -417,6 +419,8 @@ int main(int argc, char **argv)
 				      sum.n[FROM_PARENT] - sum.n[NOT_COUNTED] > sum.n[RESULTS] / 50),
 		       "traces: parents make some results, some without the job's workers: %llu, %llu",
 		       u(sum.n[FROM_PARENT]), u(sum.n[NOT_COUNTED]));
+		tap_ok(opt.module || sum.n[TYPES_ABOVE] > sum.n[FROM_PARENT] / 1000,
+		       "traces: parents say of some that they are of integers and floats: %llu", u(sum.n[TYPES_ABOVE]));
 		tap_ok(opt.module || sum.n[MIXED_PAIRS] > sum.n[RESULTS] / 100,
 		       "traces: some results of int16 are of several exponents: %llu", u(sum.n[MIXED_PAIRS]));
 		tap_ok(sum.n[RESULTS] > opt.packets / 1000 && sum.n[COUNTED + SAINA_JC_POLICY_SWAPS] > opt.packets / 20000,

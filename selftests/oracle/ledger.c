@@ -219,6 +219,29 @@ static bool is_counted_sum(struct ledger *l, const struct saina_hdr *h, const ui
 	return true;
 }
 
+/* The parent has no sum of integers and floats: are those named that sent integers here? */
+static bool is_named(struct ledger *l, const struct saina_hdr *h, const uint8_t *payload)
+{
+	uint64_t named;
+
+	memcpy(&named, payload, sizeof(named));
+	for (uint32_t i = sizeof(named); i < 4 * l->payload; i++)
+		if (payload[i])
+			return false;
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		bool is = named >> w & 1, may = false;
+
+		for (unsigned int lie = 0; h->mask >> w & 1 && lie < 2; lie++) {
+			struct ledger_gradient g = l->value(l->arg, w, h->round, h->segment, lie);
+
+			may |= g.v && is == (g.exponent == SAINA_EXPONENT_INT);
+		}
+		if (h->mask >> w & 1 ? !may : is)
+			return false;
+	}
+	return true;
+}
+
 /* Is the payload the sum of the gradients in the mask?  At most one worker sent two. */
 static bool is_sum(struct ledger *l, const struct saina_hdr *h, const uint8_t *payload)
 {
@@ -227,6 +250,9 @@ static bool is_sum(struct ledger *l, const struct saina_hdr *h, const uint8_t *p
 
 	if (l->uplink >= 0) {
 		grad[0] = l->value(l->arg, l->uplink, h->round, h->segment, 0);
+		if (h->flags & SAINA_F_TYPES)
+			return h->exponent == SAINA_EXPONENT_NAN && grad[0].exponent == h->exponent &&
+			       h->slot_round == grad[0].weight && is_named(l, h, payload);
 		return is_counted_sum(l, h, payload, grad, 1);
 	}
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {

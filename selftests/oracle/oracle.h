@@ -35,6 +35,7 @@ struct oracle_workers {
  * @sum: int16: words; floats: float32 if OPEN, as on the wire if DONE
  * @in: the workers in @sum, in the order in which they came; NULL: steps, not rounds
  * @integers: of them, those whose gradients had exponent INT
+ * @spoiled_below: one of them is a node's sum of integers and floats
  * @weight: workers that its nodes stand for, less the nodes
  * @scale_of: who brought the scale; -1: that has been counted
  */
@@ -43,6 +44,7 @@ struct oracle_slot {
 	int32_t *sum;
 	struct oracle_workers *in;
 	uint64_t integers;
+	bool spoiled_below;
 	uint32_t weight;
 	int scale_of;
 };

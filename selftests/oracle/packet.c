@@ -76,6 +76,8 @@ static int check_gradient(const struct oracle_msg *m)
 		return SAINA_C_EXPONENT;
 	if (oracle_is_uplink(m->j, m->w))
 		flags |= SAINA_F_LATE | SAINA_F_DEGRADED | SAINA_F_DROP_LATE;
+	if (m->hdr->exponent == SAINA_EXPONENT_NAN && c->worker[m->w].max_weight > 1)
+		flags |= SAINA_F_TYPES;
 	if (m->hdr->flags & ~flags)
 		return SAINA_C_FLAGS;
 	if (m->hdr->slot_round && m->hdr->slot_round >= c->worker[m->w].max_weight)

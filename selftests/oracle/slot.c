@@ -199,8 +199,6 @@ static void slot_finish(struct oracle_msg *m, struct oracle_slot *h, unsigned in
 	struct oracle_slot *e = ring_entry(m);
 
 	h->meta.flags = flags_of(j, h) | flags;
-	if (h->integers && h->integers != h->meta.seen)
-		h->meta.flags |= SAINA_F_TYPES;
 	h->meta.state = SAINA_SLOT_DONE;
 	if (h->meta.exponent == SAINA_EXPONENT_NAN)
 		memset(h->sum, 0, 4 * j->conf.payload);
@@ -231,8 +229,11 @@ static void slot_finish(struct oracle_msg *m, struct oracle_slot *h, unsigned in
 /* The slot is complete: it is the result, or it waits for the parent's. */
 static void slot_complete(struct oracle_msg *m, struct oracle_slot *h)
 {
+	bool types = h->spoiled_below || (h->integers && h->integers != h->meta.seen);
+
 	if (!m->j->conf.uplink)
-		return slot_finish(m, h, 0);
+		return slot_finish(m, h, types ? SAINA_F_TYPES : 0);
+	h->meta.flags = types ? SAINA_F_TYPES : 0;
 	h->meta.state = SAINA_SLOT_AWAY;
 	oracle_note_away(m);
 	m->out->verdict = ORACLE_DROP;
@@ -241,6 +242,9 @@ static void slot_complete(struct oracle_msg *m, struct oracle_slot *h)
 /* Puts the sender on the slot's list; finishes the slot if that is now complete. */
 static void count_gradient(struct oracle_msg *m, struct oracle_slot *h, int counter)
 {
+	if (m->hdr->exponent == SAINA_EXPONENT_INT)
+		h->integers |= 1ull << m->w;
+	h->spoiled_below |= m->hdr->flags & SAINA_F_TYPES;
 	h->in->w[h->in->n++] = m->w;
 	h->meta.count = h->in->n;
 	h->meta.seen = oracle_mask(h->in);
@@ -262,7 +266,6 @@ static void store_sums(struct oracle_msg *m, struct oracle_slot *h)
 {
 	h->meta.exponent = m->hdr->exponent;
 	h->scale_of = m->w;
-	h->integers = m->hdr->exponent == SAINA_EXPONENT_INT ? 1ull << m->w : 0;
 	if (h->meta.exponent == SAINA_EXPONENT_NAN) {
 		/* of a parent's result it is counted there */
 		if (!oracle_is_uplink(m->j, m->w))
@@ -296,8 +299,6 @@ static void add_sums(struct oracle_msg *m, struct oracle_slot *h)
 
 	if (e == SAINA_EXPONENT_NAN)
 		oracle_count(m, SAINA_C_NONFINITE);
-	if (e == SAINA_EXPONENT_INT)
-		h->integers |= 1ull << m->w;
 	if (e == SAINA_EXPONENT_NAN || have == SAINA_EXPONENT_NAN ||
 	    (e == SAINA_EXPONENT_INT) != (have == SAINA_EXPONENT_INT)) {
 		h->meta.exponent = SAINA_EXPONENT_NAN;
@@ -329,12 +330,16 @@ static void forget_contributors(struct oracle_msg *m, struct oracle_slot *h)
 /* Section 12: the uplink worker brings the parent's result. */
 static void take_result(struct oracle_msg *m, struct oracle_slot *h)
 {
+	unsigned int flags = SAINA_F_DEGRADED | SAINA_F_DROP_LATE;
+
+	if (m->hdr->exponent == SAINA_EXPONENT_NAN)
+		flags |= SAINA_F_TYPES;
 	if (m->hdr->flags & SAINA_F_LATE || h->meta.state != SAINA_SLOT_AWAY)
 		forget_contributors(m, h);
+	h->integers &= h->meta.seen;
 	store_sums(m, h);
-	h->integers = 0;
 	h->weight = m->hdr->slot_round;
-	slot_finish(m, h, m->hdr->flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE));
+	slot_finish(m, h, m->hdr->flags & flags);
 }
 
 static void slot_open(struct oracle_msg *m)
@@ -351,6 +356,8 @@ static void slot_open(struct oracle_msg *m)
 	};
 	h->in->n = 0;
 	h->weight = 0;
+	h->integers = 0;
+	h->spoiled_below = false;
 	j->rt.open_slots++;
 	if (oracle_is_uplink(j, m->w))
 		return take_result(m, h);

@@ -146,6 +146,74 @@ static void test_away_later(void)
 	tap_ok(is_frozen(grad(&c, 0, 0, 0, 1), 1), "away: after the time-out by a duplicate");
 }
 
+/* Is the answer that there is no sum, because those in @ints sent integers, of those in @mask? */
+static bool names(uint32_t mask, uint64_t ints)
+{
+	return answer()->flags == SAINA_F_TYPES && answer()->exponent == SAINA_EXPONENT_NAN && answer()->mask == mask &&
+	       !memcmp(answer() + 1, &ints, sizeof(ints));
+}
+
+static void test_types_above(void)
+{
+	struct saina_job_conf c;
+
+	job_with_uplink(&c, 3, &bsp);
+	send(&c, 0, 0, 0, 0, SAINA_EXPONENT_INT, 1);
+	grad(&c, 1, 0, 0, 1);
+	grad(&c, 2, 0, 0, 1);
+	tap_ok(slot()->flags == SAINA_F_TYPES, "types: the relay sees that a slot has integers and floats");
+	tap_ok(is_dropped(send(&c, U, 0, SAINA_F_TYPES, 9, 7, 1), SAINA_C_FLAGS), "types: no sum can be of integers and floats");
+	send(&c, U, 0, SAINA_F_TYPES, 9, SAINA_EXPONENT_NAN, 1);
+	tap_ok(names(7, 1), "types: the result names those of this switch that sent integers");
+	for (unsigned int w = 0; w < 3; w++)
+		send(&c, w, 1, 0, 0, SAINA_EXPONENT_INT, 1);
+	send(&c, U, 1, SAINA_F_TYPES, 9, SAINA_EXPONENT_NAN, 1);
+	tap_ok(names(7, 7), "types: all of them, where the floats are elsewhere");
+	for (unsigned int w = 0; w < 3; w++)
+		grad(&c, w, 2, 0, 1);
+	send(&c, U, 2, SAINA_F_TYPES, 9, SAINA_EXPONENT_NAN, 1);
+	tap_ok(names(7, 0), "types: nobody, where the integers are elsewhere");
+	for (unsigned int w = 0; w < 3; w++)
+		send(&c, w, 3, 0, 0, SAINA_EXPONENT_INT, 1);
+	send(&c, U, 3, SAINA_F_TYPES | SAINA_F_LATE, 9, SAINA_EXPONENT_NAN, 1);
+	tap_ok(answer()->flags == (SAINA_F_TYPES | SAINA_F_DEGRADED) && !answer()->mask && !*(const uint64_t *)(answer() + 1),
+	       "types: nobody, where the parent did not count this switch");
+}
+
+/* Worker 1 is a node. */
+static void test_types_below(void)
+{
+	struct saina_job_conf c;
+
+	job_make(&c, 3, 1, &bsp);
+	c.worker[1].max_weight = 3;
+	oracle_job_publish(&o, &c, 0);
+	tap_ok(is_dropped(send(&c, 0, 0, SAINA_F_TYPES, 0, SAINA_EXPONENT_NAN, 1), SAINA_C_FLAGS) &&
+	       is_dropped(send(&c, 1, 0, SAINA_F_TYPES, 0, 7, 1), SAINA_C_FLAGS) && slot()->state == SAINA_SLOT_EMPTY,
+	       "types: only a node's sum that is none can be of integers and floats");
+	/* whoever is first */
+	for (uint32_t round = 0; round < 3; round++) {
+		for (unsigned int i = 0; i < 3; i++) {
+			unsigned int w = (i + round) % 3;
+
+			send(&c, w, round, w == 1 ? SAINA_F_TYPES : 0, w == 1 ? 2 : 0, w == 1 ? SAINA_EXPONENT_NAN : 7, 1);
+		}
+		tap_ok(names(7, 0) && answer()->slot_round == 2, "types: of a node, beside floats, round %u", round);
+	}
+	send(&c, 0, 3, 0, 0, SAINA_EXPONENT_INT, 1);
+	send(&c, 1, 3, SAINA_F_TYPES, 0, SAINA_EXPONENT_NAN, 1);
+	send(&c, 2, 3, 0, 0, SAINA_EXPONENT_INT, 1);
+	tap_ok(names(7, 5), "types: of a node, beside integers");
+	send(&c, 1, 4, SAINA_F_TYPES, 0, SAINA_EXPONENT_NAN, 1);
+	send(&c, 0, 4, 0, 0, SAINA_EXPONENT_NAN, 1);
+	send(&c, 2, 4, 0, 0, SAINA_EXPONENT_NAN, 1);
+	tap_ok(names(7, 0), "types: of a node, beside NaN");
+	send(&c, 1, 5, 0, 0, SAINA_EXPONENT_NAN, 1);
+	send(&c, 0, 5, 0, 0, SAINA_EXPONENT_NAN, 1);
+	send(&c, 2, 5, 0, 0, 7, 1);
+	tap_ok(!answer()->flags, "types: NaN of a node alone has none");
+}
+
 static void test_result(void)
 {
 	struct saina_job_conf c;
@@ -315,6 +383,8 @@ void oracle_test_uplink(void)
 	test_away();
 	test_away_later();
 	test_result();
+	test_types_above();
+	test_types_below();
 	test_late();
 	test_doorbell();
 	test_spoofed();

@@ -139,7 +139,7 @@ enum saina_elem_type {
 #define SAINA_F_DROP_LATE	0x10	/* policy late=drop: keep no residual */
 #define SAINA_F_AWAY		0x20	/* ASK_REPLY: an asked slot's sum is with the parent */
 #define SAINA_F_FRESH		0x40	/* SUM: may be used for the next step */
-#define SAINA_F_TYPES		0x80	/* RESULT: of integers and floats, so there is no sum */
+#define SAINA_F_TYPES		0x80	/* RESULT, GRAD of a node: of integers and floats: no sum */
 /*
  * hdr.flags of requests.  A GRAD of the job's uplink worker is a result, and has DEGRADED and
  * DROP_LATE of the parent's; LATE: the parent has not counted this job
