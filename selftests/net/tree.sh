@@ -7,7 +7,7 @@
 #                                -- p1 -- saina-$LAB-w1 = host 1: likewise
 #                                   ^ losses and rates are of these links
 #
-# 1. 2 hosts with 2 workers: sums of integers, means of floats
+# 1. 2 hosts with 2 workers: sums of integers, means of floats; integers at one, floats at the other
 # 2. 4 hosts with 4 workers
 # 3. 80 workers, more than one aggregator can have
 # 4. A relay is killed, and comes back
@@ -65,7 +65,31 @@ sums() { # HOSTS WORKERS ELEMENTS ROUNDS TYPE...
 		# the relay may be a new one, as the workers have left
 		check "$n, $type: the agent of a host says how many workers the tree has" slowwait 20 tree_has 0 "$type" $((hosts * each))
 	done
+	[ "$each" != 2 ] || other_types
 	lab_down
+}
+
+# Integers at one host, floats at the other: there is no sum, and all workers say so.
+other_types() {
+	local h
+	expected_log+="|round 0 has no sum: "
+	tree_job types 20000
+	rm -f "$WORK"/out.* "$WORK"/log.*
+	for h in 0 1; do
+		tree_worker $h 0 types 20000 20 "$([ $h = 0 ] && echo int32 || echo float32)"
+		tree_worker $h 1 types 20000 20 "$([ $h = 0 ] && echo int32 || echo float32)"
+	done
+	for h in 0 1; do
+		check "types: worker $h of the host with integers names the types" slowwait 60 grep -q \
+			"workers 0-1 started int32, workers of other hosts float32 (this is worker $h)" "$WORK/0.$h.err"
+		check "types: worker $h of the host with floats names the types" slowwait 60 grep -q \
+			"workers of other hosts started int32, workers 0-1 float32 (this is worker $h)" "$WORK/1.$h.err"
+	done
+	wait_all 60 >/dev/null
+	matches "types: the agent of a host says so" 'all workers of this host started int32, and some of another host float32' \
+		"$(grep -a "no sum" "/run/saina-lab/$LAB.h0/sainad.log")"
+	matches "types: the root's agent names the host" 'worker 0 .* started int32, and others float32' \
+		"$(grep -a "no sum" "/run/saina-lab/$LAB/sainad.log")"
 }
 sums 2 2 20000 20 int32 float32 mixed
 [ "$quick" = quick ] && { finished; exit; }

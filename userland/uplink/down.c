@@ -120,7 +120,8 @@ void down_put(struct relay *r, const struct saina_hdr *h)
 	grad = (void *)(d->msg + slot * d->msglen);
 	saina_job_header(&d->member.session.job, grad, SAINA_MSG_GRAD);
 	grad->elem = r->conf.elem;
-	grad->flags = (h->flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE)) | (in ? 0 : SAINA_F_LATE);
+	grad->flags = (h->flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE | SAINA_F_TYPES)) |
+		      (in ? 0 : SAINA_F_LATE);
 	grad->round = h->round;
 	grad->segment = h->segment;
 	grad->count = htole16(r->conf.payload);

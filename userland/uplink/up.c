@@ -279,6 +279,10 @@ static bool put_grad(struct relay *r, const struct saina_act *a, struct saina_hd
 		return false;
 	h->exponent = meta.exponent;
 	h->slot_round = htole32(meta.count - 1);
+	if (meta.exponent == SAINA_EXPONENT_NAN) {
+		h->flags |= meta.flags & SAINA_F_TYPES;
+		memset(h + 1, 0, r->slots.wire); /* what is there means nothing */
+	}
 	if (a->again)
 		r->up.resent++;
 	else

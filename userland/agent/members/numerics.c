@@ -124,13 +124,21 @@ static void report_types(struct agent *a, const struct saina_job *job, int w, ui
 	n->is_int = is_int;
 }
 
-/* Names those who are fewer, or all: of two workers nobody knows which one is wrong. */
+/*
+ * Names those who are fewer, or all: of two workers nobody knows which one is wrong.  In a tree all
+ * workers of this host may have started the same.
+ */
 void numerics_types(struct agent *a, const struct saina_event *ev)
 {
 	const struct saina_job *job = saina_core_job_find(a->jobs->core, 1, ev->job, NULL, NULL);
 	uint64_t integers = ev->a, floats = ev->b & ~ev->a;
 	int more = __builtin_popcountll(integers) - __builtin_popcountll(floats);
 
+	if (job && ev->b && (!integers || !floats))
+		log_limited(&types_limit, LOG_L_WARN,
+			    "job %s: round %u has no sum: all workers of this host started %s, and some of another host %s",
+			    job->name, ev->round, integers ? "int32" : "float32",
+			    integers ? "float32" : "int32");
 	for (int w = 0; job && w < job->workers; w++) {
 		if (more <= 0 && integers >> w & 1)
 			report_types(a, job, w, ev->round, true);

@@ -53,10 +53,12 @@ bool saina_size_mismatch(struct saina_round *r, uint64_t active, uint64_t heard,
 	return false;
 }
 
-/* "worker 3" or "workers 0-2,5" */
+/* "worker 3", "workers 0-2,5" or, in a tree, "workers of other hosts" */
 static void put_workers(uint64_t mask, char *text, size_t size)
 {
-	size_t len = snprintf(text, size, mask & (mask - 1) ? "workers" : "worker");
+	size_t len = snprintf(text, size, !mask	     ? "workers of other hosts"
+					  : mask & (mask - 1) ? "workers"
+							      : "worker");
 	char sep = ' ';
 
 	for (int w = 0, last; w < SAINA_WORKERS_MAX && len < size; w = last + 1) {
