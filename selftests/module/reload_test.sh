@@ -135,6 +135,10 @@ check "agent killed, job runs: the new agent says that it does not use the modul
 check "agent killed, job runs: rounds go on in the agent's job" log_goes_on 3
 stop_workers
 check "agent killed, job runs: all sums over both agents are exact" wait_all 60
+has_no_workers() {
+	[ "$(job_field early state)" = forming ]
+}
+check "agent killed, no workers: both have left" slowwait 60 has_no_workers
 check "agent killed, no workers: the agent is killed" lab agent kill
 check "agent killed, no workers: a new agent starts" lab agent start
 check "agent killed, no workers: the new agent uses the kernel" agent_logged 'control plane: saina.ko in the kernel'
