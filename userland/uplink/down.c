@@ -12,6 +12,7 @@
 
 #define AGAIN_NS (2 * MSEC) /* a GRAD to the own port has arrived or is lost after this */
 #define DOUBLED	 4	    /* this grows so often, twofold */
+#define LOST_MAX 8	    /* batches in a row, until none is sent as one any more */
 
 int down_init(struct relay *r)
 {
@@ -147,16 +148,22 @@ static bool is_due(struct relay *r, uint32_t slot, uint64_t now, uint64_t *when)
 	}
 	if (t->tries && uplink_slots_where(&r->slots, t->round, t->segment) == UPLINK_OVER) {
 		set_waits(d, slot, false);
+		if (t->tries == 1 && d->lost < LOST_MAX)
+			d->lost = 0;
 		return false;
 	}
 	return true;
 }
 
-/* Sends the results of @n slots from @first on, which lie together. */
+/*
+ * Sends the results of @n slots from @first on, which lie together.  No answer to a probe can say
+ * whether the port takes batches (not with generic XDP), so the third time they go one by one.
+ */
 static void send_slots(struct relay *r, uint32_t first, unsigned int n, uint64_t now)
 {
 	struct down *d = &r->down;
 	struct member *m = &d->member;
+	bool lost = false;
 
 	m->io.buf = d->msg + first * d->msglen;
 	for (uint32_t i = first; i < first + n; i++) {
@@ -166,9 +173,12 @@ static void send_slots(struct relay *r, uint32_t first, unsigned int n, uint64_t
 		h->session = htole64(m->session.job.session);
 		if (t->tries)
 			h->flags |= SAINA_F_RETRANSMIT;
+		lost |= t->tries >= 2;
 		t->due_ns = now + (AGAIN_NS << (t->tries < DOUBLED ? t->tries : DOUBLED));
 		t->tries++;
 	}
+	d->lost += lost;
+	m->io.segment = !lost && d->lost < LOST_MAX;
 	member_send(m, n, d->msglen, now);
 }
 

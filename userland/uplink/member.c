@@ -35,6 +35,7 @@ int member_open(struct member *m, const struct member_conf *c, uint64_t now)
 	j->round = c->round;
 	j->tree = true;
 	j->is_node = c->node != NULL;
+	j->no_results = !m->group;
 	if (c->node)
 		j->node = *c->node;
 	j->join_ms = JOIN_MS;
@@ -113,8 +114,7 @@ static void job_setup(struct member *m)
 	saina_io_no_errors(&m->io);
 	if (m->io.mcast >= 0 && saina_io_loop(&m->io, &j->job))
 		j->loop = SAINA_LOOP_SENT;
-	/* who needs no results does not wait long for an answer to a probe of their path */
-	j->gro = m->group && saina_io_gro(&m->io);
+	j->gro = saina_io_gro(&m->io);
 }
 
 static void session_rx(struct member *m, const struct saina_hdr *h, uint64_t now)

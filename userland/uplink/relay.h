@@ -58,6 +58,7 @@ struct down_result {
  * @result: [pool]
  * @waits: bit by slot: @result is valid, and the slot may not be DONE
  * @taken: results given to the own job
+ * @lost: batches since one arrived at once
  */
 struct down {
 	struct member member;
@@ -67,6 +68,7 @@ struct down {
 	struct down_result *result;
 	uint64_t waits[SAINA_POOL_MAX / 64];
 	uint64_t taken;
+	unsigned int lost;
 };
 
 /**

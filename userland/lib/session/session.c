@@ -367,7 +367,9 @@ static enum saina_session_event welcome_rx(struct saina_session *j, const struct
 	if (j->phase == PHASE_JOINING)
 		j->fast = false;
 	j->probe = j->proved = 0;
-	set_phase(j, j->phase == PHASE_REJOINING ? PHASE_REREADYING : PHASE_PROBING, now);
+	set_phase(j, j->phase == PHASE_REJOINING ? PHASE_REREADYING
+		   : j->no_results		 ? PHASE_READYING
+						 : PHASE_PROBING, now);
 	return first ? SAINA_SESSION_ADMITTED : SAINA_SESSION_NONE;
 }
 
@@ -467,7 +469,7 @@ static enum saina_session_event status_rx(struct saina_session *j, const struct 
 	j->missing_round = le32toh(st->round) - 1;
 	copy_text(j->reason, st->text, sizeof(j->reason));
 	j->relayed = st->path == SAINA_PATH_RELAYED;
-	j->probe = le32toh(h->segment);
+	j->probe = j->no_results ? 0 : le32toh(h->segment);
 	j->timeout_ms = le16toh(st->timeout_ms);
 	j->output_id = le32toh(h->aux);
 	if (h->k) {

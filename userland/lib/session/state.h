@@ -53,6 +53,7 @@ struct saina_session_msg {
  * @body: of JOIN
  * @named: name to join by while the job's number is unknown, or empty
  * @tree: JOIN says TREE: the agent has asked for that, or the caller knows
+ * @no_results: this worker takes none, so their path is not probed
  * @is_node: JOIN says NODE, with what @node has beside @node.named; @tree must be set, too
  * @workers: how many the job, or its tree, must have, or 0
  * @wanted: identifier to ask for, or SAINA_WORKER_ANY
@@ -114,7 +115,7 @@ struct saina_session {
 	struct saina_job job;
 	struct saina_join body;
 	char	 named[SAINA_NAME_LEN];
-	bool	 tree, is_node;
+	bool	 tree, is_node, no_results;
 	struct saina_join_node node;
 	unsigned int workers;
 	uint8_t	 wanted;
