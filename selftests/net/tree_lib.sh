@@ -75,15 +75,15 @@ tree_job() {
 	done
 }
 
-# tree_worker HOST WORKER JOB ELEMENTS ROUNDS TYPE: starts one; what it prints is in $WORK/out.HOST.WORKER
+# tree_worker HOST WORKER JOB ELEMENTS ROUNDS TYPE [EVERY]: starts one; what it prints is in $WORK/out.HOST.WORKER
 tree_worker() {
 	nsenter --net="/run/netns/saina-$LAB.h$1-w$2" -- "$B/selftests/tree_worker" "10.190.$(($1 + 1)).1" "$3" "$2" \
-		$(($1 * each + $2)) $((hosts * each)) "$4" "$5" "$6" "$WORK/log.$1.$2" \
+		$(($1 * each + $2)) $((hosts * each)) "$4" "$5" "$6" "$WORK/log.$1.$2" "${7-1}" \
 		>"$WORK/out.$1.$2" 2>"$WORK/$1.$2.err" </dev/null &
 	worker_pids[$1.$2]=$!
 }
 
-tree_workers() { # JOB ELEMENTS ROUNDS TYPE
+tree_workers() { # JOB ELEMENTS ROUNDS TYPE [EVERY]
 	local h i
 	rm -f "$WORK"/out.* "$WORK"/log.*
 	for ((h = 0; h < hosts; h++)); do
