@@ -180,6 +180,10 @@ static void test_size(void **state)
 
 	o.workers = 4;
 	opened(&o, -EINVAL, "job 20 has 1 workers, there are 4 here");
+	/* another one: if it answers late, this one still has a worker, which has left unheard */
+	agg_stop(a);
+	a = agg_start(&c);
+	o = member_opts(a, -1);
 	o.workers = 1;
 	opened(&o, 0, "");
 	agg_stop(a);
