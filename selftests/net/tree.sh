@@ -14,6 +14,7 @@
 # 5. Messages are lost on the uplinks
 # 6. A host is killed, and comes back
 # 7. An uplink is down for a while; the agents of the root and of a host are killed, and come back
+# 8. 80 workers train
 #
 #	tree.sh [quick]		quick: only 1
 
@@ -222,5 +223,27 @@ umount "/run/saina-lab/$LAB.h1/bpf"
 "$LAB_TOOL" agent "$LAB.h1" start
 check "maps lost: the agent ends the relay of the earlier one" [ "$(relay_pid 1)" != "$pid" ]
 kill -KILL "${worker_pids[1.0]}"
+lab_down
+
+# 8. 80 workers train: make demo's data, its target
+tree_lab 4 20
+digits=$("$TOP/tools/get-digits" "$B/data" 2>"$WORK/digits.err") || bail "no digits: $(cat "$WORK/digits.err")"
+"$TOP/selftests/trainer/examples.py" "$digits" "$WORK/examples" >/dev/null || bail "no examples"
+model=(--data "$WORK/examples" --workers 80 --rounds 160 --batch 4 --rate 0.5 --base 0 --delay 0 --hidden 128)
+parameters=$("$B/saina-train" --describe "${model[@]}" | sed -n 's/.*parameters=\([0-9]*\).*/\1/p')
+tree_dead=60000 tree_job train "$parameters" payload 256
+mkdir "$WORK/run"
+for ((h = 0; h < hosts; h++)); do
+	id=$(saina_at "$h" -j job show train | jq '.[0].id')
+	for ((i = 0; i < each; i++)); do
+		nsenter --net="/run/netns/saina-$LAB.h$h-w$i" -- "$B/saina-train" "${model[@]}" --aggregator "10.190.$((h + 1)).1" --job "$id" \
+			--worker $((h * each + i)) --out "$WORK/run" >"$WORK/out.$h.$i" 2>"$WORK/$h.$i.err" </dev/null &
+		worker_pids[$h.$i]=$!
+	done
+done
+check "80 workers train: all end" wait_all 240
+equal "80 workers train: all models are the same, bit for bit" 1 "$(md5sum "$WORK"/run/worker-*.params | cut -d' ' -f1 | sort -u | wc -l)"
+accuracy=$(cut -d, -f2 "$WORK/run/accuracy.csv" | sort -g | tail -n 1)
+check "80 workers train: they reach 95 % of the test data" awk "BEGIN { exit !($accuracy >= .95) }" || diag "$accuracy"
 lab_down
 finished

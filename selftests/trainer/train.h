@@ -15,7 +15,7 @@
 #include "data.h"
 #include "mlp.h"
 
-#define TRAIN_WORKERS_MAX 64
+#define TRAIN_WORKERS_MAX 1024 /* in a tree; one aggregator has 64 */
 /* Stalls: see train_delay(). */
 enum train_stalls {
 	STALLS_RANDOM,

@@ -309,6 +309,7 @@ static int join(struct worker *w)
 		.aggregator = o->aggregator,
 		.job = o->job,
 		.worker = o->worker,
+		.workers = o->workers,
 		.token = o->token,
 		.token_file = o->token_file,
 		.elements = w->t.mlp.params,
