@@ -87,10 +87,10 @@ other_types() {
 			"workers of other hosts started int32, workers 0-1 float32 (this is worker $h)" "$WORK/1.$h.err"
 	done
 	wait_all 60 >/dev/null
-	matches "types: the agent of a host says so" 'all workers of this host started int32, and some of another host float32' \
-		"$(grep -a "no sum" "/run/saina-lab/$LAB.h0/sainad.log")"
-	matches "types: the root's agent names the host" 'worker 0 .* started int32, and others float32' \
-		"$(grep -a "no sum" "/run/saina-lab/$LAB/sainad.log")"
+	check "types: the agent of a host says so" slowwait 10 grep -qa \
+		'all workers of this host started int32, and some of another host float32' "/run/saina-lab/$LAB.h0/sainad.log"
+	check "types: the root's agent names the host" slowwait 10 grep -qaE \
+		'no sum: worker 0 .* started int32, and others float32' "/run/saina-lab/$LAB/sainad.log"
 }
 sums 2 2 20000 20 int32 float32 mixed
 [ "$quick" = quick ] && { finished; exit; }
