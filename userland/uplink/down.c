@@ -106,6 +106,7 @@ void down_put(struct relay *r, const struct saina_hdr *h)
 	struct saina_slot_meta meta;
 	struct saina_hdr *grad;
 
+	uplink_slots_ahead(&r->slots, segment);
 	if (!uplink_slots_read(&r->slots, round, segment, &meta, NULL))
 		return; /* an earlier relay has brought it */
 	slot = segment & (r->conf.pool - 1);

@@ -37,7 +37,7 @@ struct loop {
 	struct relay *r;
 	struct reporter reporter;
 	struct ring_buffer *away;
-	int	epoll, signals;
+	int	epoll, signals, results; /* @results: socket that is watched, or -1 */
 	uint64_t scan_ns, leave_ns;
 };
 
@@ -60,7 +60,10 @@ static bool turn(struct loop *l, uint64_t now, uint64_t *when)
 			relay_end(r, UPLINK_ENDED, "%s", r->down.member.error);
 		watch(l->epoll, r->down.member.io.ucast);
 	}
-	watch(l->epoll, r->up.member.io.mcast);
+	if (r->up.member.io.mcast != l->results) {
+		l->results = r->up.member.io.mcast;
+		watch(l->epoll, l->results);
+	}
 	earliest(when, down_run(r, now));
 	earliest(when, report_run(&l->reporter, r, now));
 	if (l->leave_ns) {
@@ -198,7 +201,7 @@ static int usage(void)
 int main(int argc, char **argv)
 {
 	static struct relay relay;
-	struct loop l = {.r = &relay, .reporter = {.fd = UPLINK_FD, .listener = -1}};
+	struct loop l = {.r = &relay, .results = -1, .reporter = {.fd = UPLINK_FD, .listener = -1}};
 	int fds[UPLINK_FD_COUNT];
 	uint64_t when;
 

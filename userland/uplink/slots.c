@@ -42,43 +42,37 @@ static const struct saina_slot_meta *slot_of(const struct uplink_slots *s, uint3
 	return (const void *)(s->base + s->stride * (segment & (s->pool - 1)));
 }
 
-/* What a slot is used for, as far as that decides where a segment is. */
-struct use {
-	uint32_t round, segment;
-	uint8_t	 state;
-};
-
 /*
- * The state is read before and after round and segment.  AWAY is exact: the data path sets it last,
- * and it stays until this process has given the result.  DONE is of these, or, in the moment in
- * which a slot is opened, of what the slot was used for before.
+ * What a slot is used for, as far as that decides where a segment is.  The state is read before and
+ * after round and segment.  AWAY is exact: the data path sets it last, and it stays until this process
+ * has given the result.  DONE is of these, or, in the moment in which a slot is opened, of what the
+ * slot was used for before.
  */
-static struct use use_of(const struct saina_slot_meta *m)
+static inline uint8_t use_of(const struct saina_slot_meta *m, uint32_t *round, uint32_t *segment)
 {
-	struct use u;
-	uint8_t after;
+	uint8_t before, after;
 
 	do {
-		u.state = __atomic_load_n(&m->state, __ATOMIC_ACQUIRE);
-		u.round = __atomic_load_n(&m->round, __ATOMIC_RELAXED);
-		u.segment = __atomic_load_n(&m->segment, __ATOMIC_RELAXED);
+		before = __atomic_load_n(&m->state, __ATOMIC_ACQUIRE);
+		*round = __atomic_load_n(&m->round, __ATOMIC_RELAXED);
+		*segment = __atomic_load_n(&m->segment, __ATOMIC_RELAXED);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		after = __atomic_load_n(&m->state, __ATOMIC_RELAXED);
-	} while (u.state != after);
-	return u;
+	} while (before != after);
+	return before;
 }
 
 /* Slots are used for ever later segments, so a slot that is used for a later one says: over. */
 enum uplink_where uplink_slots_where(const struct uplink_slots *s, uint32_t round, uint32_t segment)
 {
-	struct use u = use_of(slot_of(s, segment));
+	uint32_t r, g;
+	uint8_t state = use_of(slot_of(s, segment), &r, &g);
 
-	if (u.state == SAINA_SLOT_EMPTY || u.round < round ||
-	    (u.round == round && u.segment < segment))
+	if (state == SAINA_SLOT_EMPTY || r < round || (r == round && g < segment))
 		return UPLINK_NOT_YET;
-	if (u.round > round || u.segment > segment || u.state == SAINA_SLOT_DONE)
+	if (r > round || g > segment || state == SAINA_SLOT_DONE)
 		return UPLINK_OVER;
-	return u.state == SAINA_SLOT_AWAY ? UPLINK_AWAY : UPLINK_NOT_YET;
+	return state == SAINA_SLOT_AWAY ? UPLINK_AWAY : UPLINK_NOT_YET;
 }
 
 bool uplink_slots_read(const struct uplink_slots *s, uint32_t round, uint32_t segment,
@@ -100,10 +94,10 @@ bool uplink_slots_scan(const struct uplink_slots *s, uint32_t *round)
 	bool found = false;
 
 	for (uint32_t i = 0; i < s->pool; i++) {
-		struct use u = use_of(slot_of(s, i));
+		uint32_t r, g;
 
-		if (u.state == SAINA_SLOT_AWAY && (!found || u.round > *round)) {
-			*round = u.round;
+		if (use_of(slot_of(s, i), &r, &g) == SAINA_SLOT_AWAY && (!found || r > *round)) {
+			*round = r;
 			found = true;
 		}
 	}

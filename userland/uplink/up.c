@@ -251,10 +251,12 @@ static void look(struct relay *r, uint64_t now, uint64_t *when)
 	struct saina_flow *f = &u->flow;
 	uint32_t seen = u->seen, full;
 
-	while (seen < f->segments &&
-	       (had_result(r, seen) ||
-		uplink_slots_where(&r->slots, f->round, seen) == UPLINK_AWAY))
-		seen++;
+	for (; seen < f->segments; seen++) {
+		uplink_slots_ahead(&r->slots, seen);
+		if (!had_result(r, seen) &&
+		    uplink_slots_where(&r->slots, f->round, seen) != UPLINK_AWAY)
+			break;
+	}
 	if (seen > u->seen) {
 		u->seen = seen;
 		u->seen_ns = now;
@@ -275,6 +277,7 @@ static bool put_grad(struct relay *r, const struct saina_act *a, struct saina_hd
 {
 	struct saina_slot_meta meta;
 
+	uplink_slots_ahead(&r->slots, a->segment);
 	if (!uplink_slots_read(&r->slots, a->round, a->segment, &meta, h + 1))
 		return false;
 	h->exponent = meta.exponent;
