@@ -9,7 +9,7 @@ SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.
 		   ports/bridge.c ports/sync.c ports/attach.c ports/announce.c \
 		   members/tick.c members/changes.c members/ctrl_socket.c members/admit.c members/node.c members/reply.c members/liveness.c members/straggler.c \
 		   members/delivery.c members/shm_grant.c members/shm_server.c members/diagnose.c members/numerics.c \
-		   uplink/watch.c uplink/relay.c uplink/link.c uplink/command.c \
+		   uplink/watch.c uplink/relay.c uplink/earlier.c uplink/link.c uplink/command.c \
 		   control/client.c control/server.c control/request.c control/encode.c control/decode.c \
 		   control/state.c control/state_parse.c control/restore.c control/events.c \
 		   metrics/http.c metrics/snapshot.c metrics/families.c \

@@ -52,6 +52,18 @@ struct uplink {
 
 /* relay.c.  Return: 0, or a negative errno and the sentence @why. */
 int relay_start(struct uplink *u, const struct saina_job *job, char *why, size_t size);
+/* What a relay of the job is to know, but for the files. */
+int relay_handover(struct uplink *u, const struct saina_job *job, struct uplink_handover *h, char *why,
+		   size_t size);
+/* Waits for the relay's end, and for its reports. */
+bool relay_watch(struct uplink *u);
+/* It runs on for the next sainad. */
+void relay_leave(struct uplink *u);
+/* It has ended: frees what it had, but for its port, which the next one gets. */
+void relay_reap(struct uplink *u);
+
+/* earlier.c */
+
 /**
  * relay_adopt() - go on with the relay that an earlier sainad has started, if there is one
  * @u: job's uplink, without a relay
@@ -63,12 +75,11 @@ int relay_start(struct uplink *u, const struct saina_job *job, char *why, size_t
  * Return: whether there is one now
  */
 bool relay_adopt(struct uplink *u, const struct saina_job *job, bool same_maps);
-/* It runs on for the next sainad. */
-void relay_leave(struct uplink *u);
-/* It has ended: frees what it had, but for its port, which the next one gets. */
-void relay_reap(struct uplink *u);
 
-/* link.c: likewise.  A port of that name that is left over is replaced. */
+/*
+ * link.c.  Return: 0, or a negative errno and the sentence @why.  A port of that name that is left over
+ * is replaced.
+ */
 int link_make(struct agent *a, struct uplink_link *l, __u16 job, uint64_t incarnation, char *why,
 	      size_t size);
 /* What is there of it, made by this agent or an earlier one that was killed. */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,8 +83,8 @@ static void parent_fill(struct uplink_handover *h, const struct saina_uplink *u)
 		h->parent_job = strtoul(u->job, NULL, 10);
 }
 
-static int handover_fill(struct uplink *u, const struct saina_job *job, struct uplink_handover *h,
-			 char *why, size_t size)
+int relay_handover(struct uplink *u, const struct saina_job *job, struct uplink_handover *h, char *why,
+		   size_t size)
 {
 	*h = (struct uplink_handover){
 		.version = UPLINK_VERSION,
@@ -148,6 +147,11 @@ static void child(const char *path, const char *job, int fd)
 	_exit(127);
 }
 
+bool relay_watch(struct uplink *u)
+{
+	return !loop_add(&u->a->loop, &u->process, EPOLLIN) && !loop_add(&u->a->loop, &u->socket, EPOLLIN);
+}
+
 static int process_start(struct uplink *u, int theirs, char *why, size_t size)
 {
 	char path[PATH_MAX + 32], job[8];
@@ -167,8 +171,7 @@ static int process_start(struct uplink *u, int theirs, char *why, size_t size)
 		return -EAGAIN;
 	}
 	u->process.fd = syscall(SYS_pidfd_open, u->pid, 0);
-	if (u->process.fd >= 0 && !loop_add(&u->a->loop, &u->process, EPOLLIN) &&
-	    !loop_add(&u->a->loop, &u->socket, EPOLLIN))
+	if (u->process.fd >= 0 && relay_watch(u))
 		return 0;
 	snprintf(why, size, "cannot watch saina-uplink: %s", strerror(errno));
 	kill(u->pid, SIGKILL);
@@ -180,7 +183,7 @@ int relay_start(struct uplink *u, const struct saina_job *job, char *why, size_t
 	struct uplink_handover h;
 	int pair[2], fds[UPLINK_FD_COUNT], ret;
 
-	ret = handover_fill(u, job, &h, why, size);
+	ret = relay_handover(u, job, &h, why, size);
 	if (ret)
 		return ret;
 	ret = saina_dp_uplink_grant(u->a->dp, job->id, &fds[UPLINK_FD_HOT]);
@@ -215,87 +218,6 @@ out:
 	if (ret)
 		relay_reap(u);
 	return ret;
-}
-
-/* A relay of the job that an earlier sainad has started; -1: there is none. */
-static int earlier_connect(__u16 job, pid_t *pid)
-{
-	struct timeval patience = { .tv_sec = 1 };
-	struct sockaddr_un addr;
-	socklen_t len = uplink_address(&addr, job), peer_len = sizeof(struct ucred);
-	struct ucred peer;
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (!connect(fd, (struct sockaddr *)&addr, len) &&
-	    !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_len) && peer.uid == geteuid() &&
-	    peer.pid > 0) {
-		*pid = peer.pid;
-		return fd;
-	}
-	close(fd);
-	return -1;
-}
-
-/* Its program was replaced by a newer one. */
-static bool is_outdated(pid_t pid)
-{
-	static const char mark[] = " (deleted)";
-	char path[32], exe[PATH_MAX];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	n = readlink(path, exe, sizeof(exe));
-	return n >= (ssize_t)strlen(mark) && !memcmp(exe + n - strlen(mark), mark, strlen(mark));
-}
-
-/* It has been handed over what this sainad would hand over. */
-static bool earlier_fits(struct uplink *u, const struct saina_job *job, int fd, pid_t pid)
-{
-	struct uplink_handover its, ours;
-	char why[SAINA_TEXT_LEN];
-
-	return !is_outdated(pid) && recv(fd, &its, sizeof(its), 0) == (ssize_t)sizeof(its) &&
-	       !handover_fill(u, job, &ours, why, sizeof(why)) && !memcmp(&its, &ours, sizeof(its));
-}
-
-bool relay_adopt(struct uplink *u, const struct saina_job *job, bool same_maps)
-{
-	struct pollfd process = { .fd = -1, .events = POLLIN }, hangup = { .events = 0 };
-	bool fits;
-	pid_t pid;
-
-	hangup.fd = earlier_connect(job->id, &pid);
-	if (hangup.fd < 0)
-		return false;
-	process.fd = syscall(SYS_pidfd_open, pid, 0);
-	fits = same_maps && earlier_fits(u, job, hangup.fd, pid);
-	/* while the connection stands, the process is the one that @pid was read of */
-	if (process.fd < 0 || poll(&hangup, 1, 0)) {
-		fits = false;
-	} else if (fits) {
-		u->pid = pid;
-		u->process.fd = process.fd;
-		u->socket.fd = hangup.fd;
-		link_name(&u->link, job->id, u->incarnation);
-		u->link.ifindex = if_nametoindex(u->link.name);
-		if (!loop_add(&u->a->loop, &u->process, EPOLLIN) &&
-		    !loop_add(&u->a->loop, &u->socket, EPOLLIN))
-			return true;
-		kill(pid, SIGKILL);
-		relay_reap(u);
-		return false;
-	} else {
-		syscall(SYS_pidfd_send_signal, process.fd, SIGKILL, NULL, 0);
-		poll(&process, 1, 1000);
-	}
-	close(hangup.fd);
-	if (process.fd >= 0)
-		close(process.fd);
-	return false;
 }
 
 void relay_leave(struct uplink *u)
