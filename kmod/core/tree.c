@@ -146,10 +146,6 @@ int saina_job_tree_check(const struct saina_job *job, struct saina_core_err *err
 
 	if (!is_tree(job))
 		return 0;
-	if (saina_job_has_uplink(job) && job->weight[0])
-		return saina_refuse(err, -EOPNOTSUPP, attr,
-				    "uplink: a tree has two levels: a job with an uplink has workers "
-				    "only, so leave weights out");
 	if (saina_job_has_uplink(job) && job->workers == SAINA_WORKERS_MAX)
 		return saina_refuse(err, -EOPNOTSUPP, attr,
 				    "uplink: takes the place of a worker: at most %d workers are left, "

@@ -108,4 +108,6 @@ $(B)/selftests/tree_worker: $(call objs,selftests/net/tree_worker.c) $(B)/libsai
 check-programs: $(B)/selftests/tree_worker
 $(call test,net/tree,quick,host,400,selftests/net/tree.sh quick)
 $(call test,net/tree,full,host,900,selftests/net/tree.sh)
+$(call test,net/tree_deep,quick,host,400,selftests/net/tree_deep.sh quick)
+$(call test,net/tree_deep,full,host,900,selftests/net/tree_deep.sh)
 $(call test,net/tree,full,6.12,1500,selftests/module/with_module.sh selftests/net/tree.sh quick)

@@ -119,9 +119,28 @@ static void uplink_kept(void **state)
 	copy = *job;
 	assert_int_equal(saina_core_job_del(o->core, &r, NULL), 0);
 	copy.elem = SAINA_ELEM_INT16;
-	copy.weight[0] = 2;
+	copy.weight[0] = 3;
 	assert_refused(o, saina_core_job_restore(o->core, &copy, NULL, &o->err), -EOPNOTSUPP,
 		       SAINA_A_JOB_UPLINK);
+}
+
+/* A job may have nodes, and be one. */
+static void both(void **state)
+{
+	struct owner *o = *state;
+	struct saina_job_attrs r = leaf_req("inner", 3), a;
+	const struct saina_job *job;
+
+	r.weights[0] = 8;
+	r.weights[1] = 1;
+	r.weights[2] = 4;
+	SAINA_SET(&r, SAINA_A_JOB_WEIGHTS);
+	assert_int_equal(job_new(o, &r, &job), 0);
+	assert_int_equal(saina_job_weight(job, 3), 13);
+	assert_int_equal(saina_job_places(job), 4);
+	saina_job_show(job, 0, &a);
+	assert_true(SAINA_HAS(&a, SAINA_A_JOB_WEIGHTS));
+	assert_true(SAINA_HAS(&a, SAINA_A_JOB_UPLINK));
 }
 
 static void uplink_refused(void **state)
@@ -148,10 +167,6 @@ static void uplink_refused(void **state)
 	SAINA_PUT_TEXT(&r.uplink, SAINA_A_UPLINK_JOB, job, "a\033[2J");
 	refused(o, r, -EINVAL, attr, "not printable");
 	refused(o, leaf_req("a", 64), -EOPNOTSUPP, attr, "at most 63 workers");
-	r = leaf_req("a", 2);
-	r.weights[0] = r.weights[1] = 1;
-	SAINA_SET(&r, SAINA_A_JOB_WEIGHTS);
-	refused(o, r, -EOPNOTSUPP, attr, "two levels");
 }
 
 static void policies(void **state)
@@ -304,6 +319,7 @@ int main(void)
 		TEST("tree: the rank of a worker is the sum of the weights before it, and each weighs 1 without weights", ranks),
 		TEST("tree: weights that do not fit the workers, the type or 65535 are refused", weights_refused),
 		TEST("tree: the uplink of a job is shown, read back and restored", uplink_kept),
+		TEST("tree: an uplink without an address, parent or worker of it, with nodes or with 64 workers is refused", both),
 		TEST("tree: an uplink without an address, parent or worker of it, with nodes or with 64 workers is refused", uplink_refused),
 		TEST("tree: which policies the root and a job with an uplink can have", policies),
 		TEST("tree: the uplink changes only while no worker is alive, and no job gets one later", uplink_changed),

@@ -60,9 +60,19 @@ lab_use() {
 	[ ! -r "$LAB_DIR/inside" ] || . "$LAB_DIR/inside"
 }
 
-# The switch is in the namespace of a worker of another lab, and its workers have another network.
+# The switch is in the namespace of a worker of another lab, and its workers have a network of their own:
+# 10.190.(worker + 1), and one level further down 10.191.(16 * that + worker), ..
 lab_inside() { # LAB:WORKER
-	LAB_SW=saina-${1%:*}-w${1##*:} LAB_NET=10.190.$((${1##*:} + 1))
+	local outer=${1%:*} worker=${1##*:} net
+	LAB_SW=saina-$outer-w$worker LAB_NET=10.190.$((worker + 1))
+	if [ -r "$LAB_ROOT/$outer/inside" ]; then
+		net=$(
+			# shellcheck source=/dev/null
+			. "$LAB_ROOT/$outer/inside"
+			echo "$LAB_NET"
+		)
+		LAB_NET=10.$((${net:3:3} + 1)).$(((16 * ${net##*.} + worker) % 256))
+	fi
 	declare -p LAB_SW LAB_NET | sed 's/^declare --/declare -g/' >"$LAB_DIR/inside"
 }
 

@@ -322,8 +322,8 @@ int tool_job(const struct tool *t, struct args *a)
 		  "      [type int32|int16|float32|bfloat16] [policy POLICY] [token T | token-file FILE]\n"
 		  "      [exponent E]\n"
 		  "      [heartbeat MS] [dead MS] [by-reference | by-reference-only]\n"
-		  "      [weights N,N,.. | uplink ADDRESS[:PORT] parent-job JOB parent-worker N\n"
-		  "      [parent-token-file FILE]]" },
+		  "      [weights N,N,..]\n"
+		  "      [uplink ADDRESS[:PORT] parent-job JOB parent-worker N [parent-token-file FILE]]" },
 		{ "set", job_set,
 		  "JOB [policy POLICY] [k K] [state forming|running|stopped]\n"
 		  "      [token T | token-file FILE]\n"

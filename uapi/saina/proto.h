@@ -43,6 +43,7 @@
 
 #define SAINA_WORKERS_MAX	64	/* contributor masks are 64 bits wide */
 #define SAINA_RANKS_MAX		65535	/* workers of a tree of jobs */
+#define SAINA_DEPTH_MAX		7	/* jobs above another one in its tree */
 #define SAINA_JOBS_MAX		256	/* job identifiers are 0..255 */
 #define SAINA_WORKER_ANY	0xff	/* JOIN: any free identifier will do */
 #define SAINA_ROUND_MAX		0xfffffffeu	/* the last round a job can have */

@@ -281,7 +281,7 @@ static bool put_grad(struct relay *r, const struct saina_act *a, struct saina_hd
 	if (!uplink_slots_read(&r->slots, a->round, a->segment, &meta, h + 1))
 		return false;
 	h->exponent = meta.exponent;
-	h->slot_round = htole32(meta.count - 1);
+	h->slot_round = htole32(meta.count + meta.weight - 1);
 	if (meta.exponent == SAINA_EXPONENT_NAN) {
 		h->flags |= meta.flags & SAINA_F_TYPES;
 		memset(h + 1, 0, r->slots.wire); /* what is there means nothing */

@@ -124,6 +124,23 @@ int backend_add_configured(struct agent *a)
 	return 0;
 }
 
+void backend_job_anew(struct agent *a, unsigned int id)
+{
+	static const int state[] = { SAINA_JOB_STOPPED, SAINA_JOB_FORMING };
+	struct saina_core_err err;
+
+	for (int i = 0; i < 2; i++) {
+		struct saina_job_attrs req = {
+			.has = 1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_STATE,
+			.id = id,
+			.state = state[i],
+		};
+
+		if (backend_job_set(a, &req, &err))
+			log_error("job %u: %s", id, err.text);
+	}
+}
+
 int backend_worker_end(struct agent *a, const struct saina_job *job, int w, int state,
 		       const char *why)
 {

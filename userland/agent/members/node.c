@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * JOIN in a tree.  A root admits nodes, jobs of other hosts, as the workers that have a weight; a job
- * with an uplink admits workers once its parent has admitted it, and its own relay as the worker
- * behind the last.
+ * JOIN in a tree.  A job with weights admits nodes, jobs of other hosts, as the workers that have one;
+ * a job with an uplink admits its members once its parent has admitted it, and its own relay as the
+ * worker behind the last.  A node's weight is at least its workers, so no jobs are above each other.
  */
 #include <endian.h>
 #include <errno.h>
+#include <string.h>
 
 #include "agent/backend/backend.h"
 #include "agent/members/internal.h"
@@ -24,6 +25,8 @@ static const struct saina_join_node *node_of(const struct join *j)
 {
 	return j->h->flags & SAINA_F_NODE ? (const void *)j->body : NULL;
 }
+
+#define WAITS " is not admitted by its parent yet: "
 
 #define REFUSE(reason, ...) \
 	reply_refuse(a, j->from, j->h, le64toh(j->body->nonce), reason, __VA_ARGS__)
@@ -47,8 +50,12 @@ bool node_job_admits(struct agent *a, const struct join *j, const struct saina_j
 	if (!saina_job_has_uplink(job) || is_uplink(job, j->h->worker) || p->admitted)
 		return true;
 	p->asked_at = loop_now();
-	REFUSE(SAINA_REFUSE_NO_ROOT, "job %s is not admitted by its parent yet: %.100s", job->name,
-	       p->text[0] ? p->text : "the relay is started");
+	/* the sentence of the highest job that waits says why */
+	if (strstr(p->text, WAITS))
+		REFUSE(SAINA_REFUSE_NO_ROOT, "%s", p->text);
+	else
+		REFUSE(SAINA_REFUSE_NO_ROOT, "job %s" WAITS "%.100s", job->name,
+		       p->text[0] ? p->text : "the relay is started");
 	return false;
 }
 
@@ -125,6 +132,11 @@ bool node_place_fits(struct agent *a, const struct join *j, const struct saina_j
 		       w, job->name, weight, le32toh(n->max_weight));
 		return false;
 	}
+	if (saina_job_has_uplink(job) && a->jobs->aux[job->id]->place.depth >= SAINA_DEPTH_MAX) {
+		REFUSE(SAINA_REFUSE_MISMATCH, "job %s has %d jobs above it, and cannot be the parent of one more",
+		       job->name, SAINA_DEPTH_MAX);
+		return false;
+	}
 	what = mismatch(n, job, &theirs, &ours);
 	if (what)
 		REFUSE(SAINA_REFUSE_MISMATCH, "job %s has %s %u, and the job of node %d has %u: they must be equal",
@@ -161,18 +173,12 @@ uint64_t node_incarnation(struct agent *a, const struct join *j, const struct sa
  */
 static const struct saina_job *leave_round(struct agent *a, const struct saina_job *job)
 {
-	struct saina_job_attrs req = { .has = 1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_STATE,
-				       .id = job->id };
-	struct saina_core_err err;
+	unsigned int id = job->id;
 
 	log_warn("job %s: no node is live, and round %u is not complete: it goes on with the next",
 		 job->name, jobs_next_round(a, job) - 1);
-	for (int i = 0; i < 2; i++) {
-		req.state = i ? SAINA_JOB_FORMING : SAINA_JOB_STOPPED;
-		if (backend_job_set(a, &req, &err))
-			log_error("job %s: %s", job->name, err.text);
-	}
-	return saina_core_job_find(a->jobs->core, 1, req.id, NULL, NULL);
+	backend_job_anew(a, id);
+	return saina_core_job_find(a->jobs->core, 1, id, NULL, NULL);
 }
 
 bool node_is_same(struct agent *a, const struct join *j, const struct saina_job *job, int w)

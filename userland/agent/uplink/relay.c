@@ -92,7 +92,7 @@ int relay_handover(struct uplink *u, const struct saina_job *job, struct uplink_
 		.job = job->id,
 		.worker = job->workers,
 		.elem = job->elem,
-		.max_weight = job->workers,
+		.max_weight = saina_job_weight(job, job->workers),
 		.payload = job->payload,
 		.segments = job->segments,
 		.pool = job->pool,

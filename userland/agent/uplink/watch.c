@@ -89,7 +89,10 @@ static void back_off(struct uplink *u)
 	u->failures++;
 }
 
-/* Workers of the job began rounds whose sums the parent does not have any more. */
+/*
+ * Members of the job began rounds whose sums the parent does not have any more.  A job ends with its last
+ * worker, but not with its last node, which might come back with a sum of the present round.
+ */
 static void begin_anew(struct uplink *u)
 {
 	const struct saina_job *job;
@@ -100,6 +103,9 @@ static void begin_anew(struct uplink *u)
 			backend_worker_end(u->a, job, w, SAINA_WORKER_STATE_LEFT,
 					   "has to join again: the parent's job has gone on without it");
 	}
+	job = saina_core_job_find(u->a->jobs->core, 1, u->job, NULL, NULL);
+	if (job && job->weight[0])
+		backend_job_anew(u->a, u->job);
 }
 
 /* The place is known: its workers may join. */

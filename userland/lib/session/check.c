@@ -6,7 +6,6 @@
 #include "wire/check.h"
 
 #define TREE_WEIGHT_MAX 65535
-#define TREE_DEPTH_MAX	7
 
 /* A WELCOME is longer in the answer to a JOIN with TREE. */
 static bool check_welcome_tree(const struct saina_session *j, const struct saina_hdr *h,
@@ -15,7 +14,7 @@ static bool check_welcome_tree(const struct saina_session *j, const struct saina
 	if (!(h->flags & SAINA_F_TREE))
 		return len == sizeof(t->welcome);
 	return j->tree && len == sizeof(*t) && t->weight && le32toh(t->weight) <= TREE_WEIGHT_MAX &&
-	       le32toh(t->rank0) <= le32toh(t->weight) && t->depth <= TREE_DEPTH_MAX &&
+	       le32toh(t->rank0) <= le32toh(t->weight) && t->depth <= SAINA_DEPTH_MAX &&
 	       le32toh(t->quorum) <= le32toh(t->weight);
 }
 
