@@ -64,12 +64,16 @@ a_worker() {
 	worker_pids[$4]=$!
 }
 
-workers() { # JOB ELEMENTS ROUNDS TYPE
-	rm -f "$WORK"/out.* "$WORK"/log.*
+below_a() { # JOB ELEMENTS ROUNDS TYPE
 	a_worker "$LAB.a.b" 10.191.16.1 0 0 "$@"
 	a_worker "$LAB.a.b" 10.191.16.1 1 1 "$@"
 	a_worker "$LAB.a.c" 10.191.17.1 0 2 "$@"
 	a_worker "$LAB.a.c" 10.191.17.1 1 3 "$@"
+}
+
+workers() { # JOB ELEMENTS ROUNDS TYPE
+	rm -f "$WORK"/out.* "$WORK"/log.*
+	below_a "$@"
 	a_worker "$LAB.a" 10.190.1.1 2 4 "$@"
 	a_worker "$LAB.d" 10.190.2.1 0 5 "$@"
 	a_worker "$LAB.d" 10.190.2.1 1 6 "$@"
@@ -168,7 +172,10 @@ equal "kills: no sum is wrong" 0 "$(sum_of wrong)"
 check "kills: none lacks a worker before the workers end" [ "$(sum_of some)" -le $((2 * ALL * 2500)) ]
 
 # 3.
-expected_log='saina-uplink|is dead: silent for'
+is_forming() { # LAB JOB
+	[ "$(at "$1" -j job show "$2" | jq -r '.[0].state')" = forming ]
+}
+expected_log='saina-uplink|is dead: silent for|no node is live, and round'
 dead=5000 jobs_add host 20000
 workers host 20000 1000000 int32
 goes_on "before a host dies"
@@ -183,11 +190,25 @@ for rank in 0 1 2 3; do
 	matches "host in the middle is back: rank $rank has to get a model" "the results of round [0-9]* are gone" "$(cat "$WORK/$rank.err")"
 	rm "$WORK/$rank.err"
 done
-a_worker "$LAB.a.b" 10.191.16.1 0 0 host 20000 1000000 int32
-a_worker "$LAB.a.b" 10.191.16.1 1 1 host 20000 1000000 int32
-a_worker "$LAB.a.c" 10.191.17.1 0 2 host 20000 1000000 int32
-a_worker "$LAB.a.c" 10.191.17.1 1 3 host 20000 1000000 int32
+below_a host 20000 1000000 int32
 goes_on "host in the middle is back"
+for rank in 0 1 2 3 4; do
+	kill -KILL "${worker_pids[$rank]}"
+	wait "${worker_pids[$rank]}" 2>/dev/null
+done
+for i in 0 1; do
+	kill -KILL "$(relay_of "$LAB.a-w$i")"
+done
+"$LAB_TOOL" agent "$LAB.a.b" kill
+"$LAB_TOOL" agent "$LAB.a.c" kill
+check "all below the host in the middle are dead: rounds of the other one go on" slowwait 60 at_least 5 $(($(a_round 5) + 200))
+"$LAB_TOOL" agent "$LAB.a.b" start
+"$LAB_TOOL" agent "$LAB.a.c" start
+below_a host 20000 1000000 int32
+# a worker of host a that joins before its job begins anew would have to join again
+check "all below the host in the middle are back: its job begins anew" slowwait 60 is_forming "$LAB.a" host
+a_worker "$LAB.a" 10.190.1.1 2 4 host 20000 1000000 int32
+goes_on "all below the host in the middle are back"
 kill -TERM "${worker_pids[@]}"
 check "host in the middle: all workers end" wait_all 60
 equal "host in the middle: no sum is wrong" 0 "$(sum_of wrong)"

@@ -212,7 +212,9 @@ const struct saina_job *node_comes_back(struct agent *a, const struct join *j,
 	if (job->active)
 		return NULL;
 	a->jobs->aux[id]->restart_round = rt.next_round;
-	return leave_round(a, job);
+	job = leave_round(a, job);
+	/* with a parent, that says once more where to begin */
+	return job && saina_job_has_uplink(job) ? NULL : job;
 }
 
 uint32_t node_first_round(struct agent *a, const struct saina_job *job, uint32_t named)
