@@ -109,6 +109,24 @@ static void test_6j(void)
 	job_verdict(&j, ok, "saina-6j the first round only fills the bitmap");
 }
 
+/* A round of NaN has no signs, so it neither converges nor stops to. */
+static void test_nan(void)
+{
+	struct job j = job_create(5, 2, 2, policy_sfcd(1, 500, 1, 1));
+	int32_t v[JOB_ELEMS];
+	bool ok;
+
+	signs(v, 0);
+	flips_after(&j, 0, v, false, false);
+	for (uint32_t s = 0; s < j.conf.segments; s++)
+		send_grad_at(&j, 0, 1, s, SAINA_EXPONENT_NAN, 0);
+	ok = job_rt(&j).next_round == 2 && !job_rt(&j).last_round && job_rt(&j).k_next == 1 && !job_rt(&j).converged;
+	signs(v, 0xffffffff);
+	flips_after(&j, 2, v, false, false);
+	ok &= job_rt(&j).k_next == 2;
+	job_verdict(&j, ok, "sfcd: a round in which every segment has a NaN decides nothing");
+}
+
 static void test_6k(void)
 {
 	struct job j = job_create(5, 4, 1, policy_sfcd(1, 900, 3, 1));
@@ -410,6 +428,7 @@ void defects_sfcd(void)
 	test_6h();
 	test_6i();
 	test_6j();
+	test_nan();
 	test_6k();
 	test_6m();
 	test_6p_sfcd();
