@@ -14,10 +14,28 @@ unsigned int tree_length(const struct tree *t, uint32_t round, unsigned int *fir
 	return n;
 }
 
-bool tree_is_below(const struct tree *t, uint32_t round)
+bool tree_is_under(const struct tree *t, unsigned int place, const struct tree_worker *w)
+{
+	unsigned int at = w->place;
+
+	while (at > place)
+		at = tree_up(t, at);
+	return w->alive && at == place;
+}
+
+/* Of a round that a place on the way has left behind by a new beginning the worker will hear STALE. */
+static bool is_cut_off(const struct tree *t, const struct tree_worker *w)
+{
+	for (unsigned int at = w->place; at; at = tree_up(t, at))
+		if (t->o.job[at].rt.base > w->round)
+			return true;
+	return false;
+}
+
+bool tree_is_behind(const struct tree *t, unsigned int place, uint32_t round)
 {
 	for (unsigned int i = 0; i < t->workers; i++)
-		if (t->worker[i].alive && t->worker[i].round < round)
+		if (t->worker[i].round < round && tree_is_under(t, place, &t->worker[i]) && !is_cut_off(t, &t->worker[i]))
 			return true;
 	return false;
 }
@@ -124,6 +142,9 @@ static void add_worker(struct tree *t, unsigned int place)
 	struct tree_place *p = &t->place[place];
 	struct tree_worker *w = &t->worker[t->workers];
 
+	/* one number is the uplink's, or the agent's at the root */
+	if (t->workers == TREE_WORKERS || p->members == SAINA_WORKERS_MAX - 1)
+		return;
 	w->id = t->workers;
 	w->place = place;
 	w->number = p->members;
@@ -135,6 +156,19 @@ static unsigned int some_workers(struct tree *t)
 	if (rng_chance(&t->rng, 60))
 		return rng_range(&t->rng, 16, 63);
 	return rng_range(&t->rng, 1, 4);
+}
+
+/* Of the place and below it, in all: nobody lives yet. */
+static unsigned int workers_under(const struct tree *t, unsigned int place)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < t->workers; i++) {
+		struct tree_worker w = { .alive = true, .place = t->worker[i].place };
+
+		n += tree_is_under(t, place, &w);
+	}
+	return n;
 }
 
 /* All have been admitted, to round 0. */
@@ -151,10 +185,13 @@ static void form(struct tree *t)
 				tree_worker_start(t, &t->worker[t->worker_at[i][w]], t->sessions, 0, false);
 		}
 		if (i) {
+			unsigned int weight = workers_under(t, i);
+
 			p->uplink = p->members;
 			p->conf.uplink = 1ull << p->uplink;
 			p->conf.worker[p->uplink].max_weight = t->workers + 1;
-			t->place[0].conf.worker[p->node].max_weight = p->members;
+			/* one of 1 would be a worker, and may not ask while it is not active */
+			t->place[p->parent].conf.worker[p->node].max_weight = weight > 1 ? weight : 2;
 			p->incarnation = ++t->incarnations;
 			tree_relay_start(&p->relay);
 		}
@@ -162,9 +199,33 @@ static void form(struct tree *t)
 	for (unsigned int i = 0; i < t->places; i++)
 		oracle_job_publish(&t->o, &t->place[i].conf, 0);
 	for (unsigned int i = 1; i < t->places; i++)
-		t->place[0].conf.worker[t->place[i].node].session = 0;
+		t->place[tree_up(t, i)].conf.worker[t->place[i].node].session = 0;
 	for (unsigned int i = 1; i < t->places; i++)
 		tree_bind(t, i);
+}
+
+/* Which place is below which: the first ones are as deep as there are levels. */
+static void make_levels(struct tree *t)
+{
+	unsigned int level[TREE_PLACES] = {}, dice = t->seed >> 32 & 0xff;
+
+	t->levels = dice < 128 ? 2 : dice < 136 ? 1 : dice < 200 ? 3 : 4;
+	if (t->levels < 3)
+		t->places = t->levels == 1 ? 1 : 1 + rng_range(&t->rng, 2, 4);
+	else
+		t->places = rng_range(&t->rng, t->levels, TREE_PLACES);
+	for (unsigned int i = 1; i < t->places; i++) {
+		struct tree_place *p = &t->place[i];
+
+		p->parent = i < t->levels ? i - 1 : 0;
+		if (i >= t->levels && t->levels > 2)
+			do
+				p->parent = rng_below(&t->rng, i);
+			while (level[p->parent] == t->levels - 1);
+		level[i] = level[p->parent] + 1;
+		t->place[p->parent].inner = true;
+		p->node = t->place[p->parent].members++;
+	}
 }
 
 static void make(struct tree *t, uint64_t seed, enum tree_fault fault)
@@ -176,6 +237,7 @@ static void make(struct tree *t, uint64_t seed, enum tree_fault fault)
 	memset(t->truth, 0, sizeof(t->truth));
 	memset(&t->seed, 0, (char *)&t->place - (char *)&t->seed);
 	t->results = t->up_first = t->late = t->forgotten = t->packets = t->resets = t->stales = t->nan_results = t->flat = 0;
+	t->inner_late = t->inner_resets = t->handed_down = 0;
 	t->tolds = t->broken = 0;
 	t->o.now = 1;
 	rng_seed(r, seed);
@@ -190,15 +252,14 @@ static void make(struct tree *t, uint64_t seed, enum tree_fault fault)
 	t->ring = 2u << rng_below(r, 3);
 	t->segments = rng_chance(r, 500) ? rng_range(r, 1, TREE_SEGMENTS) : TREE_SEGMENTS;
 	t->batch = rng_range(r, 2, 4);
-	t->places = 1 + rng_range(r, 2, TREE_PLACES - 1);
+	make_levels(t);
 	for (unsigned int i = 0; i < t->places; i++)
 		make_place(t, i);
-	for (unsigned int i = 1; i < t->places; i++) {
-		t->place[i].node = t->place[0].members++;
-		for (unsigned int n = some_workers(t); n; n--)
-			add_worker(t, i);
-	}
-	if (rng_chance(r, 300))
+	for (unsigned int i = 1; i < t->places; i++)
+		if (!t->place[i].inner || rng_chance(r, 600))
+			for (unsigned int n = some_workers(t); n; n--)
+				add_worker(t, i);
+	for (unsigned int n = t->levels == 1 ? some_workers(t) : rng_chance(r, 300); n; n--)
 		add_worker(t, 0);
 	form(t);
 }
@@ -215,7 +276,8 @@ static void turn(struct tree *t)
 		for (unsigned int n = 1 + t->workers / 8; n; n--)
 			tree_worker_step(t, &t->worker[rng_below(&t->rng, t->workers)], rng_chance(&t->rng, 300));
 	} else if (dice < 970) {
-		tree_relay_step(t, rng_range(&t->rng, 1, t->places - 1), rng_chance(&t->rng, 300));
+		for (unsigned int n = t->places < 2 ? 0 : t->levels < 3 ? 1 : 2; n; n--)
+			tree_relay_step(t, rng_range(&t->rng, 1, t->places - 1), rng_chance(&t->rng, 300));
 	} else {
 		tree_fault(t);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A tree of aggregators, simulated: section 12 of datapath.rst.  Each place, the
- * root and its hosts, is a job of one oracle, which has the slots, the rounds and the admission of
- * frames.  Workers, relays and agents are small state machines; between them a network loses,
+ * A tree of aggregators, simulated: section 12 of datapath.rst.  Each place, the root and those
+ * below it, is a job of one oracle, which has the slots, the rounds and the admission of frames.
+ * Members of a place are workers and nodes, the places right below it.  Workers, relays and agents are small state machines; between them a network loses,
  * duplicates and reorders frames.  Everything follows from the seed.
  *
  * A gradient has a tag, worker and life.  So what a sum consists of is known, and a worker that hears
@@ -16,7 +16,8 @@
 
 #define TREE_ELEMS	8
 #define TREE_SEGMENTS	5	/* of a job, at most */
-#define TREE_PLACES	5	/* the root and its hosts, at most */
+#define TREE_PLACES	9	/* at most; place 0 is the root */
+#define TREE_LEVELS	4	/* at most */
 #define TREE_WORKERS	256	/* in all */
 #define TREE_ROUNDS	512	/* a run has fewer */
 #define TREE_RING	8	/* at most */
@@ -59,7 +60,7 @@ struct tree_truth {
 /**
  * struct tree_msg - in flight
  * @up: to the place's switch, a frame; else to a worker of it, a message without headers
- * @node: of a host; the frame crosses its uplink; 0: none
+ * @node: the place whose uplink the frame crosses; 0: none
  */
 struct tree_msg {
 	bool up;
@@ -89,7 +90,7 @@ struct tree_worker {
 	unsigned int slow;		/* permille of its turns that it skips */
 };
 
-/* Of a host. */
+/* Of a place that has a parent. */
 struct tree_relay {
 	bool alive, has_round;
 	uint64_t local, parent;		/* sessions; 0: none */
@@ -106,10 +107,12 @@ struct tree_relay {
 
 struct tree_place {
 	struct saina_job_conf conf;
-	unsigned int members;		/* places for workers and nodes */
+	unsigned int parent;		/* the place above; its index is less */
+	bool inner;			/* it has nodes */
+	unsigned int members;		/* numbers for workers and nodes */
 	unsigned int uplink;		/* number of the uplink worker here */
-	unsigned int node;		/* its number at the root */
-	unsigned int incarnation, known_as;	/* what the root's agent knows */
+	unsigned int node;		/* its number at the parent */
+	unsigned int incarnation, known_as;	/* what the parent's agent knows */
 	bool left, link_down;
 	struct tree_tags in[TREE_POOL];	/* of the hot slots */
 	struct tree_relay relay;
@@ -124,7 +127,7 @@ struct tree {
 	struct rng rng;
 	uint64_t seed, sessions, now;
 	enum tree_fault fault;
-	unsigned int loss, places, workers, segments, ring, batch;
+	unsigned int loss, levels, places, workers, segments, ring, batch;
 	unsigned int incarnations;
 	bool mixed, nans, fair, no_faults;
 	bool bsp;			/* everywhere; else other policies, too */
@@ -139,6 +142,7 @@ struct tree {
 	struct tree_told { uint32_t round, segment; uint16_t tag; bool counted; } *told;
 	unsigned int tolds, tolds_room;
 	uint64_t results, up_first, late, forgotten, packets, resets, stales, nan_results, flat;
+	uint64_t inner_late, inner_resets, handed_down;
 	unsigned int broken;		/* number of the T that does not hold; 0: all do */
 	char error[256];
 };
@@ -152,8 +156,10 @@ void tree_break(struct tree *t, unsigned int number, const char *fmt, ...) __att
 bool tree_is_in(const struct tree_tags *in, uint16_t tag);
 /* Segments that round @round has, in all and in its first request. */
 unsigned int tree_length(const struct tree *t, uint32_t round, unsigned int *first);
-/* Does any live worker still do an earlier round? */
-bool tree_is_below(const struct tree *t, uint32_t round);
+/* Is the live worker one of the place, or of places below it? */
+bool tree_is_under(const struct tree *t, unsigned int place, const struct tree_worker *w);
+/* Does a live worker there still do an earlier round, and no place on its way to the root has begun anew since? */
+bool tree_is_behind(const struct tree *t, unsigned int place, uint32_t round);
 bool tree_has(const struct tree *t, unsigned int place, uint32_t round, uint32_t segment);
 bool tree_has_all(const struct tree *t, unsigned int place, uint32_t round);
 struct oracle_slot *tree_slot(struct tree *t, unsigned int place, uint32_t segment);
@@ -162,6 +168,11 @@ void tree_publish(struct tree *t, unsigned int place);
 static inline struct saina_job_rt *tree_rt(struct tree *t, unsigned int place)
 {
 	return &t->o.job[place].rt;
+}
+
+static inline unsigned int tree_up(const struct tree *t, unsigned int place)
+{
+	return t->place[place].parent;
 }
 
 /* tree_net.c */

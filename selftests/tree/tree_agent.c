@@ -18,28 +18,25 @@ static void bind_worker(struct tree *t, unsigned int place, unsigned int number,
 
 bool tree_has_members(const struct tree *t, unsigned int place)
 {
-	return t->place[place].conf.active;
+	return tree_is_behind(t, place, UINT32_MAX);
 }
 
 static bool is_active_above(const struct tree *t, unsigned int place)
 {
-	return t->place[0].conf.active >> t->place[place].node & 1;
+	return t->place[tree_up(t, place)].conf.active >> t->place[place].node & 1;
+}
+
+/* A place that begins anew has no members until its parent has admitted it. */
+static bool is_admitted(const struct tree *t, unsigned int place)
+{
+	return !place || t->place[place].known_as == t->place[place].incarnation;
 }
 
 static bool is_bound_above(const struct tree *t, unsigned int place)
 {
-	const struct saina_binding *b = &t->place[0].conf.worker[t->place[place].node];
+	const struct saina_binding *b = &t->place[tree_up(t, place)].conf.worker[t->place[place].node];
 
 	return t->place[place].relay.parent && b->flags && b->session == t->place[place].relay.parent;
-}
-
-/* Is a live worker of the place in a round up to @round? */
-static bool is_still_in(const struct tree *t, unsigned int place, uint32_t round)
-{
-	for (unsigned int i = 0; i < t->workers; i++)
-		if (t->worker[i].place == place && t->worker[i].alive && t->worker[i].round <= round)
-			return true;
-	return false;
 }
 
 /*
@@ -49,35 +46,35 @@ static bool is_still_in(const struct tree *t, unsigned int place, uint32_t round
 static bool is_over_above(struct tree *t, unsigned int place)
 {
 	const struct tree_place *p = &t->place[place];
-	const struct saina_job_rt *rt = tree_rt(t, 0);
+	const struct saina_job_rt *rt = tree_rt(t, tree_up(t, place));
 
-	if (p->left && p->known_as == p->incarnation && rt->next_round && is_still_in(t, place, rt->next_round - 1))
+	if (p->left && p->known_as == p->incarnation && rt->next_round && tree_is_behind(t, place, rt->next_round))
 		return true;
-	if (rt->next_round > rt->base && rt->members >> p->node & 1 && !tree_has_all(t, 0, rt->next_round - 1))
-		return !rt->open_slots && !tree_is_below(t, rt->next_round);
+	if (rt->next_round > rt->base && rt->members >> p->node & 1 && !tree_has_all(t, p->parent, rt->next_round - 1))
+		return !rt->open_slots && !tree_is_behind(t, 0, rt->next_round);
 	return true;
 }
 
 /*
- * Does nobody in the place take part in the root's present round, while that waits?  Its members may be
+ * Does nobody there or below take part in the parent's present round, while that waits?  Its members may be
  * dead, and those that have joined since begin with the next round.
  */
 static bool is_empty(struct tree *t, unsigned int place)
 {
-	const struct saina_job_rt *rt = tree_rt(t, 0);
+	const struct saina_job_rt *rt = tree_rt(t, tree_up(t, place));
 
 	if (t->fault == TREE_EMPTY)
 		return false;
 	if (!tree_has_members(t, place))
 		return true;
-	return t->fault != TREE_ABSENT && rt->open_slots && !is_still_in(t, place, rt->next_round - 1);
+	return t->fault != TREE_ABSENT && rt->open_slots && !tree_is_behind(t, place, rt->next_round);
 }
 
 static void set_above(struct tree *t, unsigned int place, bool active)
 {
 	struct tree_place *p = &t->place[place];
 
-	bind_worker(t, 0, p->node, p->relay.parent, active);
+	bind_worker(t, p->parent, p->node, p->relay.parent, active);
 }
 
 /* A place without members keeps its session, but nobody waits for it. */
@@ -96,6 +93,40 @@ static bool bind_empty(struct tree *t, unsigned int place)
 	return true;
 }
 
+/* Also by those who will hear STALE. */
+static bool is_lived_in(const struct tree *t, unsigned int place)
+{
+	for (unsigned int i = 0; i < t->workers; i++)
+		if (tree_is_under(t, place, &t->worker[i]))
+			return true;
+	return false;
+}
+
+static bool bind_above(struct tree *t, unsigned int place, bool even_empty);
+
+/*
+ * A member of an empty place begins with the round that the parent waits in, or the next one: so all
+ * places from the root down take part, before one more is admitted.
+ */
+static bool is_active_to_root(struct tree *t, unsigned int place)
+{
+	if (!place)
+		return true;
+	if (!is_active_to_root(t, tree_up(t, place)))
+		return false;
+	if (!is_active_above(t, place) && t->place[place].relay.alive)
+		bind_above(t, place, true);
+	return is_active_above(t, place);
+}
+
+/* A node that nobody lives in does not make its parent join above. */
+static bool parent_admits(struct tree *t, unsigned int place)
+{
+	unsigned int parent = tree_up(t, place);
+
+	return is_admitted(t, parent) || (is_lived_in(t, place) && is_active_to_root(t, parent));
+}
+
 static void begin(struct tree *t, unsigned int place)
 {
 	struct tree_relay *r = &t->place[place].relay;
@@ -107,19 +138,19 @@ static void begin(struct tree *t, unsigned int place)
 	r->round = rt->next_round > rt->base ? rt->next_round - 1 : rt->base;
 }
 
-/* An incarnation that the root does not know: the old one is dead at once. */
+/* An incarnation that the parent does not know: the old one is dead at once. */
 static bool end_old_life(struct tree *t, unsigned int place)
 {
 	struct tree_place *p = &t->place[place];
-	const struct saina_job_rt *rt = tree_rt(t, place);
+	const struct saina_job_rt *rt = tree_rt(t, place), *above = tree_rt(t, p->parent);
 
 	if (is_active_above(t, place))
-		bind_worker(t, 0, p->node, 0, false);
-	if (!is_over_above(t, place))
+		bind_worker(t, p->parent, p->node, 0, false);
+	if (!is_over_above(t, place) || !is_active_to_root(t, p->parent))
 		return false;
 	p->left = false;
-	if (rt->base != tree_rt(t, 0)->next_round || rt->next_round != rt->base)
-		tree_reset(t, place, tree_rt(t, 0)->next_round, false, false, 0);
+	if (rt->base != above->next_round || rt->next_round != rt->base)
+		tree_reset(t, place, above->next_round, false, false, 0);
 	return true;
 }
 
@@ -137,7 +168,7 @@ static bool bind_above(struct tree *t, unsigned int place, bool even_empty)
 		begin(t, place);
 		return true;
 	}
-	if (p->link_down)
+	if (p->link_down || !parent_admits(t, place))
 		return false;
 	if (!even_empty && is_empty(t, place)) {
 		if (!bind_empty(t, place))
@@ -160,8 +191,8 @@ static bool bind_above(struct tree *t, unsigned int place, bool even_empty)
 	r->parent = ++t->sessions;
 	r->sent = 0;
 	set_above(t, place, true);
-	if (tree_rt(t, place)->next_round && t->o.job[0].rt.at[p->node] + 1 < tree_rt(t, place)->next_round)
-		t->o.job[0].rt.at[p->node] = tree_rt(t, place)->next_round - 1;
+	if (tree_rt(t, place)->next_round && tree_rt(t, p->parent)->at[p->node] + 1 < tree_rt(t, place)->next_round)
+		tree_rt(t, p->parent)->at[p->node] = tree_rt(t, place)->next_round - 1;
 	begin(t, place);
 	return true;
 }
@@ -171,7 +202,7 @@ bool tree_bind(struct tree *t, unsigned int place)
 	struct tree_place *p = &t->place[place];
 
 	if (is_empty(t, place) && is_active_above(t, place) && p->relay.parent && !p->link_down) {
-		bind_worker(t, 0, p->node, t->place[0].conf.worker[p->node].session, false);
+		bind_worker(t, p->parent, p->node, t->place[p->parent].conf.worker[p->node].session, false);
 		p->left = true;
 	}
 	return bind_above(t, place, false);
@@ -246,12 +277,7 @@ void tree_reset(struct tree *t, unsigned int place, uint32_t first, bool stale, 
 	tree_publish(t, place);
 	tree_relay_start(&p->relay);
 	if (stale)
-		bind_worker(t, 0, p->node, 0, false);
-}
-
-static unsigned int some_host(struct tree *t)
-{
-	return rng_range(&t->rng, 1, t->places - 1);
+		bind_worker(t, p->parent, p->node, 0, false);
 }
 
 static void kill_worker(struct tree *t)
@@ -266,7 +292,8 @@ static void kill_worker(struct tree *t)
 
 void tree_fault(struct tree *t)
 {
-	unsigned int dice = rng_below(&t->rng, 1000), place = some_host(t);
+	unsigned int place = t->places > 1 ? rng_range(&t->rng, 1, t->places - 1) : 0;
+	unsigned int dice = place ? rng_below(&t->rng, 1000) : rng_range(&t->rng, 650, 999);
 	struct tree_place *p = &t->place[place];
 
 	if (t->no_faults)
@@ -281,7 +308,7 @@ void tree_fault(struct tree *t)
 		p->link_down = !p->link_down;
 	} else if (dice < 650) {	/* declared dead */
 		if ((!p->relay.alive || p->link_down) && is_active_above(t, place))
-			bind_worker(t, 0, p->node, 0, false);
+			bind_worker(t, p->parent, p->node, 0, false);
 	} else if (dice < 760) {
 		kill_worker(t);
 	} else if (dice < 880) {
@@ -330,8 +357,8 @@ static void tidy_up(struct tree *t)
 			continue;
 		close_slots(t, i);
 		if (is_active_above(t, i) && !is_bound_above(t, i))
-			bind_worker(t, 0, p->node, 0, false);
-		if (tree_rt(t, i)->next_round > tree_rt(t, i)->base && !is_active_above(t, i))
+			bind_worker(t, p->parent, p->node, 0, false);
+		if (tree_rt(t, i)->next_round > tree_rt(t, i)->base && !is_active_above(t, i) && !is_lived_in(t, i))
 			tree_reset(t, i, tree_rt(t, i)->next_round, false, true, 0);
 	}
 }
@@ -348,16 +375,12 @@ void tree_revive(struct tree *t)
 
 		if (w->alive || w->life == 255)
 			continue;
-		if (w->place && !is_active_above(t, w->place)) {
-			if (t->place[w->place].relay.alive)
-				bind_above(t, w->place, true);
-			if (!is_active_above(t, w->place))
-				continue;
-		}
+		if (!is_active_to_root(t, w->place))
+			continue;
 		next = rt->next_round;
 		/* not while the round that may have counted its earlier life goes on */
 		if (next > rt->base && rt->members >> w->number & 1 && !tree_has_all(t, w->place, next - 1) &&
-		    (rt->open_slots || tree_is_below(t, next)))
+		    (rt->open_slots || tree_is_behind(t, 0, next)))
 			continue;
 		bind_worker(t, w->place, w->number, ++t->sessions, true);
 		if (t->o.job[w->place].rt.at[w->number] < next)

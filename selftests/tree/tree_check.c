@@ -80,6 +80,22 @@ static void check_sum(struct tree *t, uint32_t round, uint32_t segment, const st
 	}
 }
 
+/* The members of a place by whom the gradients of workers came. */
+static uint64_t members_of(const struct tree *t, unsigned int place, const struct tree_tags *in)
+{
+	uint64_t members = 0;
+
+	for (unsigned int n = 0; n < in->n; n++) {
+		const struct tree_worker *w = &t->worker[in->tag[n] >> 8];
+		unsigned int number = w->number;
+
+		for (unsigned int at = w->place; at > place; at = tree_up(t, at))
+			number = t->place[at].node;
+		members |= 1ull << number;
+	}
+	return members;
+}
+
 /* The root has made a result. */
 static void check_root(struct tree *t, const struct saina_hdr *h, const int32_t *sum)
 {
@@ -99,14 +115,14 @@ static void check_root(struct tree *t, const struct saina_hdr *h, const int32_t 
 			if (in->tag[n] == in->tag[k])
 				return tree_break(t, 2, "round %u segment %u: worker %u is twice in the sum", h->round, h->segment,
 						  in->tag[n] >> 8);
-	if (h->contributors + h->slot_round != in->n)
+	if (h->contributors + h->slot_round != in->n || h->mask != members_of(t, 0, in))
 		return tree_break(t, 4, "round %u segment %u: %u contributors and %u more, of %u workers", h->round, h->segment,
 				  h->contributors, h->slot_round, in->n);
 	check_sum(t, h->round, h->segment, r);
 }
 
-/* A host has the parent's result. */
-static void check_host(struct tree *t, unsigned int place, unsigned int worker, const struct saina_hdr *h,
+/* A place has the parent's result. */
+static void check_place(struct tree *t, unsigned int place, unsigned int worker, const struct saina_hdr *h,
 		       const int32_t *sum)
 {
 	const struct tree_truth *r = &t->truth[h->round][h->segment];
@@ -114,31 +130,23 @@ static void check_host(struct tree *t, unsigned int place, unsigned int worker, 
 	unsigned int counted = 0;
 
 	if (worker != t->place[place].uplink)
-		return tree_break(t, 8, "round %u segment %u: worker %u of host %u makes the result", h->round, h->segment,
+		return tree_break(t, 8, "round %u segment %u: worker %u of place %u makes the result", h->round, h->segment,
 				  worker, place);
 	if (!r->there || r->exponent != h->exponent || memcmp(sum, r->sum, sizeof(r->sum)))
-		return tree_break(t, 6, "round %u segment %u: host %u has another result than the root", h->round, h->segment, place);
+		return tree_break(t, 6, "round %u segment %u: place %u has another result than the root", h->round, h->segment, place);
 	if (h->contributors + h->slot_round != r->in.n)
-		return tree_break(t, 6, "round %u segment %u: host %u says %u + %u workers, not %u", h->round, h->segment, place,
+		return tree_break(t, 6, "round %u segment %u: place %u says %u + %u workers, not %u", h->round, h->segment, place,
 				  h->contributors, h->slot_round, r->in.n);
 	t->late += !h->mask;
+	t->inner_late += !h->mask && t->place[place].inner;
 	/* the list is of the present sum, if there is a contributor */
 	for (unsigned int n = 0; h->mask && n < in->n; n++)
 		counted += tree_is_in(&r->in, in->tag[n]);
-	if (counted != (h->mask ? in->n : 0) || counted != h->contributors)
-		return tree_break(t, 3, "round %u segment %u: host %u counts %u, of which the root has %u", h->round, h->segment, place,
-				  h->contributors, counted);
+	if (counted != (h->mask ? in->n : 0) || (h->mask && h->mask != members_of(t, place, in)))
+		return tree_break(t, 3, "round %u segment %u: place %u counts %u, of which the root has %u", h->round, h->segment,
+				  place, in->n, counted);
 	if (!h->mask && tree_slot(t, place, h->segment)->meta.round == h->round && in->n)
 		t->forgotten++;
-}
-
-/* Does a live worker of the place still do an earlier round? */
-static bool is_needed(const struct tree *t, unsigned int place, uint32_t round)
-{
-	for (unsigned int i = 0; i < t->workers; i++)
-		if (t->worker[i].alive && t->worker[i].place == place && t->worker[i].round < round)
-			return true;
-	return false;
 }
 
 /*
@@ -156,9 +164,9 @@ static void check_opening(struct tree *t, unsigned int place, uint32_t opened)
 			return tree_break(t, 7, "place %u opens round %u, but a slot of round %u is in use", place, opened,
 					  m->round);
 	}
-	for (uint32_t s = 0; place && opened > j->rt.base && is_needed(t, place, opened) && s < t->segments; s++)
+	for (uint32_t s = 0; place && opened > j->rt.base && tree_is_behind(t, place, opened) && s < t->segments; s++)
 		if (t->truth[opened - 1][s].there && !tree_has(t, place, opened - 1, s))
-			return tree_break(t, 7, "host %u opens round %u, but has no result of segment %u before, which the root has", place,
+			return tree_break(t, 7, "place %u opens round %u, but has no result of segment %u before, which the root has", place,
 					  opened, s);
 }
 
@@ -176,7 +184,7 @@ void tree_check_packet(struct tree *t, unsigned int place, unsigned int worker, 
 	if (h.round >= TREE_ROUNDS)
 		return tree_break(t, 10, "a run of %u rounds", h.round);
 	if (place)
-		check_host(t, place, worker, &h, sum);
+		check_place(t, place, worker, &h, sum);
 	else
 		check_root(t, &h, sum);
 }

@@ -58,11 +58,11 @@ static void lose(struct tree *t)
 	}
 }
 
-/* The host whose uplink is between a place and a worker of it; 0: none. */
+/* The node that a worker of a place is; 0: none. */
 static unsigned int node_of(const struct tree *t, unsigned int place, unsigned int worker)
 {
-	for (unsigned int p = 1; !place && p < t->places; p++)
-		if (t->place[p].node == worker)
+	for (unsigned int p = place + 1; p < t->places; p++)
+		if (t->place[p].parent == place && t->place[p].node == worker)
 			return p;
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The relay of a host in a simulated tree: sums go up as gradients of a node, results come down. */
+/* The relay of a place in a simulated tree: sums go up as gradients of a node, results come down. */
 #include <string.h>
 #include "tree.h"
 
@@ -83,7 +83,8 @@ void tree_relay_from_place(struct tree *t, unsigned int place, const struct sain
 	struct tree_relay *r = &t->place[place].relay;
 	struct saina_ask ask;
 
-	if (h->round != r->round)
+	/* a result of the place's life before may come late */
+	if (!r->has_round || h->round != r->round)
 		return;
 	if (h->type == SAINA_MSG_RESULT) {
 		r->confirmed |= 1u << h->segment;
@@ -109,7 +110,7 @@ static void say(struct tree *t, unsigned int place, bool up, int type, uint32_t 
 		.type = type, .round = round, .segment = segment, .session = up ? p->relay.parent : p->relay.local,
 	};
 
-	tree_send(t, up ? 0 : place, up ? p->node : p->uplink, &h, NULL, NULL);
+	tree_send(t, up ? p->parent : place, up ? p->node : p->uplink, &h, NULL, NULL);
 }
 
 static bool is_away(struct tree *t, unsigned int place, uint32_t round, uint32_t segment)
@@ -128,7 +129,7 @@ static void check_sending(struct tree *t, unsigned int place, const struct saina
 		hash = rng_mix(hash ^ (uint64_t)(uint32_t)sum[i] << 20);
 	if (p->sent[h->round][h->segment].there && p->sent[h->round][h->segment].incarnation == p->incarnation) {
 		if (p->sent[h->round][h->segment].hash != hash)
-			tree_break(t, 1, "host %u, round %u segment %u: another sum than before goes up", place, h->round, h->segment);
+			tree_break(t, 1, "place %u, round %u segment %u: another sum than before goes up", place, h->round, h->segment);
 		return;
 	}
 	p->sent[h->round][h->segment].there = true;
@@ -136,7 +137,7 @@ static void check_sending(struct tree *t, unsigned int place, const struct saina
 	p->sent[h->round][h->segment].hash = hash;
 	t->up_first++;
 	if (!slot->in->n)
-		tree_break(t, 9, "host %u, round %u segment %u: a sum of nothing goes up", place, h->round, h->segment);
+		tree_break(t, 9, "place %u, round %u segment %u: a sum of nothing goes up", place, h->round, h->segment);
 }
 
 static void send_up(struct tree *t, unsigned int place, uint32_t s)
@@ -160,14 +161,15 @@ static void send_up(struct tree *t, unsigned int place, uint32_t s)
 	r->sent |= 1u << s;
 	r->sent_at[s] = t->now;
 	check_sending(t, place, &h, sum, slot);
-	tree_send(t, 0, p->node, &h, sum, &p->in[s % p->conf.pool]);
+	tree_send(t, p->parent, p->node, &h, sum, &p->in[s % p->conf.pool]);
 }
 
 /* TREE_FULL: are all the slots of the batch that the segment is in AWAY? */
 static bool is_full(struct tree *t, unsigned int place, uint32_t s)
 {
 	struct tree_relay *r = &t->place[place].relay;
-	unsigned int n = t->batch < t->place[0].conf.pool ? t->batch : t->place[0].conf.pool, from = s / n * n;
+	unsigned int pool = t->place[tree_up(t, place)].conf.pool;
+	unsigned int n = t->batch < pool ? t->batch : pool, from = s / n * n;
 
 	for (unsigned int i = from; i < from + n && i < t->segments; i++)
 		if (!is_away(t, place, r->round, i) && !(r->sent >> i & 1) && !result_of(r, r->round, i))
@@ -178,7 +180,7 @@ static bool is_full(struct tree *t, unsigned int place, uint32_t s)
 static void up(struct tree *t, unsigned int place)
 {
 	struct tree_relay *r = &t->place[place].relay;
-	unsigned int pool = t->place[0].conf.pool;
+	unsigned int pool = t->place[tree_up(t, place)].conf.pool;
 
 	for (unsigned int s = 0; s < t->segments; s++) {
 		if (!is_away(t, place, r->round, s) || result_of(r, r->round, s))
@@ -282,6 +284,7 @@ static void end_stale(struct tree *t, unsigned int place, bool timer)
 		return;
 	}
 	t->resets++;
+	t->inner_resets += t->place[place].inner;
 	tree_reset(t, place, r->stale_next, true, false, t->fault == TREE_AUX ? 0 : counted);
 }
 
@@ -319,7 +322,7 @@ static bool has_older(struct tree *t, unsigned int place)
 void tree_relay_step(struct tree *t, unsigned int place, bool timer)
 {
 	struct tree_relay *r = &t->place[place].relay;
-	const struct saina_job_rt *root = tree_rt(t, 0);
+	const struct saina_job_rt *above = tree_rt(t, tree_up(t, place));
 
 	if (!r->alive || !tree_bind(t, place))
 		return;
@@ -329,11 +332,11 @@ void tree_relay_step(struct tree *t, unsigned int place, bool timer)
 		return advance(r, tree_rt(t, place)->next_round - 1);
 	if (r->aux_known)
 		return end_stale(t, place, timer);
-	for (unsigned int s = 0; timer && root->next_round == r->round && r->round && s < t->segments; s++)
+	for (unsigned int s = 0; timer && above->next_round == r->round && r->round && s < t->segments; s++)
 		say(t, place, true, SAINA_MSG_PULL, r->round - 1, s);
 	/* the parent's round before is not over: as a worker that joins */
-	if (root->next_round == r->round && root->next_round > root->base && tree_is_below(t, r->round) &&
-	    !tree_has_all(t, 0, r->round - 1))
+	if (above->next_round == r->round && above->next_round > above->base && tree_is_behind(t, 0, r->round) &&
+	    !tree_has_all(t, tree_up(t, place), r->round - 1))
 		return;
 	up(t, place);
 	down(t, place);

@@ -67,7 +67,7 @@ int main(int argc, char **argv)
 	oracle_init(&t.o, &g);
 	for (unsigned long long n = 0; n < trees; n++) {
 		tree_run(&t, from + n, fault);
-		if (t.broken && bad++ < 10)
+		if (t.broken && bad++ < 10000)
 			tap_note("seed %llu: T%u: %s", from + n, t.broken, t.error);
 		results += t.results;
 		late += t.late;

@@ -147,7 +147,7 @@ static bool catches_up(struct tree *t, struct tree_worker *w, bool timer)
 	const struct saina_job_rt *rt = tree_rt(t, w->place);
 
 	if (!w->join || rt->next_round > w->round || rt->next_round <= rt->base || tree_has_all(t, w->place, w->round - 1) ||
-	    !tree_is_below(t, w->round)) {
+	    !tree_is_behind(t, 0, w->round)) {
 		w->join = false;
 		return false;
 	}
