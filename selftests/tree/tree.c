@@ -23,8 +23,7 @@ bool tree_is_under(const struct tree *t, unsigned int place, const struct tree_w
 	return w->alive && at == place;
 }
 
-/* Of a round that a place on the way has left behind by a new beginning the worker will hear STALE. */
-static bool is_cut_off(const struct tree *t, const struct tree_worker *w)
+bool tree_is_cut_off(const struct tree *t, const struct tree_worker *w)
 {
 	for (unsigned int at = w->place; at; at = tree_up(t, at))
 		if (t->o.job[at].rt.base > w->round)
@@ -35,7 +34,7 @@ static bool is_cut_off(const struct tree *t, const struct tree_worker *w)
 bool tree_is_behind(const struct tree *t, unsigned int place, uint32_t round)
 {
 	for (unsigned int i = 0; i < t->workers; i++)
-		if (t->worker[i].round < round && tree_is_under(t, place, &t->worker[i]) && !is_cut_off(t, &t->worker[i]))
+		if (t->worker[i].round < round && tree_is_under(t, place, &t->worker[i]) && !tree_is_cut_off(t, &t->worker[i]))
 			return true;
 	return false;
 }

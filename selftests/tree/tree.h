@@ -158,7 +158,9 @@ bool tree_is_in(const struct tree_tags *in, uint16_t tag);
 unsigned int tree_length(const struct tree *t, uint32_t round, unsigned int *first);
 /* Is the live worker one of the place, or of places below it? */
 bool tree_is_under(const struct tree *t, unsigned int place, const struct tree_worker *w);
-/* Does a live worker there still do an earlier round, and no place on its way to the root has begun anew since? */
+/* Has a place on its way to the root begun anew since?  Then it will hear STALE, and is no member of anything. */
+bool tree_is_cut_off(const struct tree *t, const struct tree_worker *w);
+/* Does a live worker there that is not cut off still do an earlier round? */
 bool tree_is_behind(const struct tree *t, unsigned int place, uint32_t round);
 bool tree_has(const struct tree *t, unsigned int place, uint32_t round, uint32_t segment);
 bool tree_has_all(const struct tree *t, unsigned int place, uint32_t round);

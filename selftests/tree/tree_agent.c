@@ -39,6 +39,31 @@ static bool is_bound_above(const struct tree *t, unsigned int place)
 	return t->place[place].relay.parent && b->flags && b->session == t->place[place].relay.parent;
 }
 
+/* Has an active place below sums of a round before @round?  They may come at any time. */
+static bool has_sums_below(const struct tree *t, unsigned int place, uint32_t round)
+{
+	for (unsigned int i = place + 1; i < t->places; i++) {
+		const struct oracle_job *j = &t->o.job[i];
+		unsigned int at = i;
+
+		while (at > place && is_active_above(t, at))
+			at = tree_up(t, at);
+		for (uint32_t n = 0; at == place && n < j->conf.pool; n++)
+			if ((j->hot[n].meta.state == SAINA_SLOT_OPEN || j->hot[n].meta.state == SAINA_SLOT_AWAY) &&
+			    j->hot[n].meta.round < round)
+				return true;
+	}
+	return false;
+}
+
+/* May gradients of the place's present round still come? */
+static bool goes_on(struct tree *t, unsigned int place)
+{
+	const struct saina_job_rt *rt = tree_rt(t, place);
+
+	return rt->open_slots || tree_is_behind(t, 0, rt->next_round) || has_sums_below(t, place, rt->next_round);
+}
+
 /*
  * May the node take part again?  Not in a round that counted its earlier life, unless members that
  * take part in that are back.
@@ -51,7 +76,7 @@ static bool is_over_above(struct tree *t, unsigned int place)
 	if (p->left && p->known_as == p->incarnation && rt->next_round && tree_is_behind(t, place, rt->next_round))
 		return true;
 	if (rt->next_round > rt->base && rt->members >> p->node & 1 && !tree_has_all(t, p->parent, rt->next_round - 1))
-		return !rt->open_slots && !tree_is_behind(t, 0, rt->next_round);
+		return !goes_on(t, p->parent);
 	return true;
 }
 
@@ -104,19 +129,35 @@ static bool is_lived_in(const struct tree *t, unsigned int place)
 
 static bool bind_above(struct tree *t, unsigned int place, bool even_empty);
 
+/* Nobody lives there, and the parent does a later round, in which it is no member. */
+static bool has_missed(const struct tree *t, unsigned int place)
+{
+	const struct saina_job_rt *above = &t->o.job[tree_up(t, place)].rt;
+
+	return !is_lived_in(t, place) && t->o.job[place].rt.next_round < above->next_round &&
+	       !(above->members >> t->place[place].node & 1);
+}
+
 /*
- * A member of an empty place begins with the round that the parent waits in, or the next one: so all
- * places from the root down take part, before one more is admitted.
+ * All places from the root down take part before one more member is admitted.  It begins with the round
+ * that they wait in, or the next one: so an empty place that has missed rounds begins anew, else its
+ * member would do a round that others have taken for over.
  */
 static bool is_active_to_root(struct tree *t, unsigned int place)
 {
+	struct tree_place *p = &t->place[place];
+
 	if (!place)
 		return true;
-	if (!is_active_to_root(t, tree_up(t, place)))
+	if (!is_active_to_root(t, p->parent))
 		return false;
-	if (!is_active_above(t, place) && t->place[place].relay.alive)
-		bind_above(t, place, true);
-	return is_active_above(t, place);
+	if (p->relay.alive && !p->link_down) {
+		if (has_missed(t, place))
+			tree_reset(t, place, tree_rt(t, p->parent)->next_round, false, false, 0);
+		if (!is_admitted(t, place) || !is_active_above(t, place))
+			bind_above(t, place, true);
+	}
+	return is_admitted(t, place) && is_active_above(t, place);
 }
 
 /* A node that nobody lives in does not make its parent join above. */
@@ -380,7 +421,7 @@ void tree_revive(struct tree *t)
 		next = rt->next_round;
 		/* not while the round that may have counted its earlier life goes on */
 		if (next > rt->base && rt->members >> w->number & 1 && !tree_has_all(t, w->place, next - 1) &&
-		    (rt->open_slots || tree_is_behind(t, 0, next)))
+		    goes_on(t, w->place))
 			continue;
 		bind_worker(t, w->place, w->number, ++t->sessions, true);
 		if (t->o.job[w->place].rt.at[w->number] < next)

@@ -295,8 +295,10 @@ static void ask(struct tree *t, unsigned int place)
 	if (tree_rt(t, place)->next_round >= r->round)
 		say(t, place, true, SAINA_MSG_ASK, r->round, 0);
 	say(t, place, false, SAINA_MSG_ASK, r->round, 0);
+	/* what the parent has left behind is never done there: it says STALE */
 	for (unsigned int s = 0; s < t->segments; s++)
-		if ((r->ask_for >> s & 1 || is_too_old(t, r)) && !(r->confirmed >> s & 1) && !result_of(r, r->round, s))
+		if ((r->ask_for >> s & 1 || is_too_old(t, r) || (r->known > r->round + 1 && is_away(t, place, r->round, s))) &&
+		    !(r->confirmed >> s & 1) && !result_of(r, r->round, s))
 			say(t, place, true, SAINA_MSG_PULL, r->round, s);
 	for (unsigned int s = 0; s < t->segments; s++)
 		if (r->due >> s & 1 && t->fault != TREE_NOT_DUE)

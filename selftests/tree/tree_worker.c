@@ -133,7 +133,7 @@ static void end_stale(struct tree *t, struct tree_worker *w)
 	if (open)
 		return;
 	t->stales++;
-	if (p->conf.policy.mode == SAINA_POLICY_BSP)
+	if (p->conf.policy.mode == SAINA_POLICY_BSP && !tree_is_cut_off(t, w))
 		tree_break(t, 10, "worker %u of place %u is stale in round %u, with bsp", w->id, w->place, w->round);
 	w->alive = false;
 	p->conf.active &= ~(1ull << w->number);
