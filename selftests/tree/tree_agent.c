@@ -39,31 +39,6 @@ static bool is_bound_above(const struct tree *t, unsigned int place)
 	return t->place[place].relay.parent && b->flags && b->session == t->place[place].relay.parent;
 }
 
-/* Has an active place below sums of a round before @round?  They may come at any time. */
-static bool has_sums_below(const struct tree *t, unsigned int place, uint32_t round)
-{
-	for (unsigned int i = place + 1; i < t->places; i++) {
-		const struct oracle_job *j = &t->o.job[i];
-		unsigned int at = i;
-
-		while (at > place && is_active_above(t, at))
-			at = tree_up(t, at);
-		for (uint32_t n = 0; at == place && n < j->conf.pool; n++)
-			if ((j->hot[n].meta.state == SAINA_SLOT_OPEN || j->hot[n].meta.state == SAINA_SLOT_AWAY) &&
-			    j->hot[n].meta.round < round)
-				return true;
-	}
-	return false;
-}
-
-/* May gradients of the place's present round still come? */
-static bool goes_on(struct tree *t, unsigned int place)
-{
-	const struct saina_job_rt *rt = tree_rt(t, place);
-
-	return rt->open_slots || tree_is_behind(t, 0, rt->next_round) || has_sums_below(t, place, rt->next_round);
-}
-
 /*
  * May the node take part again?  Not in a round that counted its earlier life, unless members that
  * take part in that are back.
@@ -76,7 +51,7 @@ static bool is_over_above(struct tree *t, unsigned int place)
 	if (p->left && p->known_as == p->incarnation && rt->next_round && tree_is_behind(t, place, rt->next_round))
 		return true;
 	if (rt->next_round > rt->base && rt->members >> p->node & 1 && !tree_has_all(t, p->parent, rt->next_round - 1))
-		return !goes_on(t, p->parent);
+		return !rt->open_slots && !tree_is_behind(t, 0, rt->next_round);
 	return true;
 }
 
@@ -369,6 +344,7 @@ void tree_fault(struct tree *t)
 /*
  * Slots that no live member waits for complete by the agent's PULL, in the name of the uplink worker or,
  * at the root, of a worker that it binds for that: a node, because those may PULL without being active.
+ * Members that have joined since are not active for that time: the slots wait for their earlier lives.
  */
 static void close_slots(struct tree *t, unsigned int place)
 {
@@ -376,27 +352,29 @@ static void close_slots(struct tree *t, unsigned int place)
 	struct tree_place *p = &t->place[place];
 	unsigned int by = place ? p->uplink : SAINA_WORKERS_MAX - 1;
 	struct saina_binding was = p->conf.worker[by];
+	uint64_t active = p->conf.active;
 
 	p->conf.worker[by].max_weight = t->workers + 1;
+	p->conf.active = 0;
 	bind_worker(t, place, by, ++t->sessions, false);
 	for (uint32_t i = 0; i < j->conf.pool; i++)
 		if (j->hot[i].meta.state == SAINA_SLOT_OPEN)
 			tree_pull_now(t, place, by, j->hot[i].meta.round, j->hot[i].meta.segment);
 	p->conf.worker[by] = was;
+	p->conf.active = active;
 	tree_publish(t, place);
 }
 
 static void tidy_up(struct tree *t)
 {
-	/* of the round: those that have joined since do not wait for it */
-	if (!(tree_rt(t, 0)->members & t->place[0].conf.active) && tree_rt(t, 0)->open_slots)
-		close_slots(t, 0);
+	for (unsigned int i = 0; i < t->places; i++)
+		if (tree_rt(t, i)->open_slots && !tree_is_behind(t, i, tree_rt(t, i)->next_round))
+			close_slots(t, i);
 	for (unsigned int i = 1; i < t->places; i++) {
 		struct tree_place *p = &t->place[i];
 
 		if (tree_has_members(t, i))
 			continue;
-		close_slots(t, i);
 		if (is_active_above(t, i) && !is_bound_above(t, i))
 			bind_worker(t, p->parent, p->node, 0, false);
 		if (tree_rt(t, i)->next_round > tree_rt(t, i)->base && !is_active_above(t, i) && !is_lived_in(t, i))
@@ -421,7 +399,7 @@ void tree_revive(struct tree *t)
 		next = rt->next_round;
 		/* not while the round that may have counted its earlier life goes on */
 		if (next > rt->base && rt->members >> w->number & 1 && !tree_has_all(t, w->place, next - 1) &&
-		    goes_on(t, w->place))
+		    (rt->open_slots || tree_is_behind(t, 0, next)))
 			continue;
 		bind_worker(t, w->place, w->number, ++t->sessions, true);
 		if (t->o.job[w->place].rt.at[w->number] < next)
