@@ -25,7 +25,7 @@ bool tree_is_under(const struct tree *t, unsigned int place, const struct tree_w
 
 bool tree_is_cut_off(const struct tree *t, const struct tree_worker *w)
 {
-	for (unsigned int at = w->place; at; at = tree_up(t, at))
+	for (unsigned int at = w->place; at && t->fault != TREE_CUT_OFF; at = tree_up(t, at))
 		if (t->o.job[at].rt.base > w->round)
 			return true;
 	return false;
@@ -190,7 +190,8 @@ static void form(struct tree *t)
 			p->conf.uplink = 1ull << p->uplink;
 			p->conf.worker[p->uplink].max_weight = t->workers + 1;
 			/* one of 1 would be a worker, and may not ask while it is not active */
-			t->place[p->parent].conf.worker[p->node].max_weight = weight > 1 ? weight : 2;
+			t->place[p->parent].conf.worker[p->node].max_weight =
+				weight > 1 || t->fault == TREE_ONE ? weight : 2;
 			p->incarnation = ++t->incarnations;
 			tree_relay_start(&p->relay);
 		}
@@ -236,7 +237,7 @@ static void make(struct tree *t, uint64_t seed, enum tree_fault fault)
 	memset(t->truth, 0, sizeof(t->truth));
 	memset(&t->seed, 0, (char *)&t->place - (char *)&t->seed);
 	t->results = t->up_first = t->late = t->forgotten = t->packets = t->resets = t->stales = t->nan_results = t->flat = 0;
-	t->inner_late = t->inner_resets = t->handed_down = 0;
+	t->inner_late = t->inner_resets = t->below_resets = t->below_counted = 0;
 	t->tolds = t->broken = 0;
 	t->o.now = 1;
 	rng_seed(r, seed);

@@ -41,6 +41,11 @@ enum tree_fault {
 	TREE_OLD,		/* it goes on by what the parent still calls done of an old round */
 	TREE_FORWARD,		/* it never goes back to the round before */
 	TREE_NOT_DUE,		/* it does not pull slots that deaths have completed */
+	TREE_LEFT,		/* it waits for what the parent has left behind */
+	TREE_ONE,		/* a node of one worker is bound as a worker */
+	TREE_CUT_OFF,		/* those below a place that has begun anew are waited for */
+	TREE_MISSED,		/* a place that has missed rounds without members does them, when it has some */
+	TREE_JOINED,		/* slots wait for the earlier lives of members that have joined since */
 	TREE_FAULTS
 };
 
@@ -142,7 +147,7 @@ struct tree {
 	struct tree_told { uint32_t round, segment; uint16_t tag; bool counted; } *told;
 	unsigned int tolds, tolds_room;
 	uint64_t results, up_first, late, forgotten, packets, resets, stales, nan_results, flat;
-	uint64_t inner_late, inner_resets, handed_down;
+	uint64_t inner_late, inner_resets, below_resets, below_counted;
 	unsigned int broken;		/* number of the T that does not hold; 0: all do */
 	char error[256];
 };

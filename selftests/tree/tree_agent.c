@@ -109,7 +109,7 @@ static bool has_missed(const struct tree *t, unsigned int place)
 {
 	const struct saina_job_rt *above = &t->o.job[tree_up(t, place)].rt;
 
-	return !is_lived_in(t, place) && t->o.job[place].rt.next_round < above->next_round &&
+	return t->fault != TREE_MISSED && !is_lived_in(t, place) && t->o.job[place].rt.next_round < above->next_round &&
 	       !(above->members >> t->place[place].node & 1);
 }
 
@@ -355,7 +355,8 @@ static void close_slots(struct tree *t, unsigned int place)
 	uint64_t active = p->conf.active;
 
 	p->conf.worker[by].max_weight = t->workers + 1;
-	p->conf.active = 0;
+	if (t->fault != TREE_JOINED)
+		p->conf.active = 0;
 	bind_worker(t, place, by, ++t->sessions, false);
 	for (uint32_t i = 0; i < j->conf.pool; i++)
 		if (j->hot[i].meta.state == SAINA_SLOT_OPEN)
@@ -365,10 +366,20 @@ static void close_slots(struct tree *t, unsigned int place)
 	tree_publish(t, place);
 }
 
+/* Nobody does the round.  The relay pulls what is complete, but not if a member's later life is awaited. */
+static bool needs_closing(struct tree *t, unsigned int place)
+{
+	const struct saina_job_rt *rt = tree_rt(t, place);
+
+	if (tree_is_behind(t, place, rt->next_round))
+		return false;
+	return !place || rt->members & t->place[place].conf.active || !tree_has_members(t, place);
+}
+
 static void tidy_up(struct tree *t)
 {
 	for (unsigned int i = 0; i < t->places; i++)
-		if (tree_rt(t, i)->open_slots && !tree_is_behind(t, i, tree_rt(t, i)->next_round))
+		if (tree_rt(t, i)->open_slots && needs_closing(t, i))
 			close_slots(t, i);
 	for (unsigned int i = 1; i < t->places; i++) {
 		struct tree_place *p = &t->place[i];

@@ -285,7 +285,19 @@ static void end_stale(struct tree *t, unsigned int place, bool timer)
 	}
 	t->resets++;
 	t->inner_resets += t->place[place].inner;
+	if (tree_rt(t, tree_up(t, place))->base > r->round) {
+		t->below_resets++;
+		t->below_counted += counted != 0;
+	}
 	tree_reset(t, place, r->stale_next, true, false, t->fault == TREE_AUX ? 0 : counted);
+}
+
+/* A sum that waits for its turn above, where the round is over: the parent will say STALE. */
+static bool is_left(struct tree *t, unsigned int place, uint32_t segment)
+{
+	const struct tree_relay *r = &t->place[place].relay;
+
+	return t->fault != TREE_LEFT && r->known > r->round + 1 && is_away(t, place, r->round, segment);
 }
 
 static void ask(struct tree *t, unsigned int place)
@@ -295,10 +307,9 @@ static void ask(struct tree *t, unsigned int place)
 	if (tree_rt(t, place)->next_round >= r->round)
 		say(t, place, true, SAINA_MSG_ASK, r->round, 0);
 	say(t, place, false, SAINA_MSG_ASK, r->round, 0);
-	/* what the parent has left behind is never done there: it says STALE */
 	for (unsigned int s = 0; s < t->segments; s++)
-		if ((r->ask_for >> s & 1 || is_too_old(t, r) || (r->known > r->round + 1 && is_away(t, place, r->round, s))) &&
-		    !(r->confirmed >> s & 1) && !result_of(r, r->round, s))
+		if ((r->ask_for >> s & 1 || is_too_old(t, r) || is_left(t, place, s)) && !(r->confirmed >> s & 1) &&
+		    !result_of(r, r->round, s))
 			say(t, place, true, SAINA_MSG_PULL, r->round, s);
 	for (unsigned int s = 0; s < t->segments; s++)
 		if (r->due >> s & 1 && t->fault != TREE_NOT_DUE)

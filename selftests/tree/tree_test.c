@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Random trees of two levels (tree.h): T1 to T11 of datapath.rst 12.1 hold in each of them, and a fault
+ * Random trees of one to four levels, about half of them of two (tree.h): T1 to T11 of datapath.rst 12.1 hold in each of them, and a fault
  * that is planted in relays, agents or slots is found.
  *
  *	tree_test [TREES [FIRST-SEED [FAULT]]]
@@ -32,6 +32,11 @@ static const struct {
 	[TREE_OLD] = { "the relay goes on by what is left of an old round", 6640 },
 	[TREE_FORWARD] = { "the relay never goes back to the round before", 12550 },
 	[TREE_NOT_DUE] = { "the relay does not pull slots that deaths have completed", 780 },
+	[TREE_LEFT] = { "the relay waits for what the parent has left behind", 0 },
+	[TREE_ONE] = { "a node of one worker is bound as a worker", 0 },
+	[TREE_CUT_OFF] = { "those below a place that has begun anew are waited for", 0 },
+	[TREE_MISSED] = { "a place that has missed rounds does them, when it has members again", 0 },
+	[TREE_JOINED] = { "slots wait for the earlier lives of those that have joined since", 0 },
 	[TREE_NOT_LATE] = { "the relay does not say LATE", 0 },
 };
 
@@ -60,14 +65,15 @@ int main(int argc, char **argv)
 	unsigned long long trees = argc > 1 ? strtoull(argv[1], NULL, 0) : 300;
 	unsigned long long from = argc > 2 ? strtoull(argv[2], NULL, 0) : 1000;
 	unsigned long long bad = 0, results = 0, late = 0, forgotten = 0, resets = 0, stales = 0, nans = 0, flat = 0;
-	unsigned long long packets = 0, more = 0;
+	unsigned long long packets = 0, more = 0, deep = 0, inner_late = 0, inner_resets = 0;
+	unsigned long long below_resets = 0, below_counted = 0;
 	enum tree_fault fault = argc > 3 ? strtoul(argv[3], NULL, 0) : TREE_NO_FAULT;
 	struct saina_global g = { .ip = htonl(0x0a000001), .mac = { 2, 0, 0, 0, 0, 1 } };
 
 	oracle_init(&t.o, &g);
 	for (unsigned long long n = 0; n < trees; n++) {
 		tree_run(&t, from + n, fault);
-		if (t.broken && bad++ < 10000)
+		if (t.broken && bad++ < 100000)
 			tap_note("seed %llu: T%u: %s", from + n, t.broken, t.error);
 		results += t.results;
 		late += t.late;
@@ -78,12 +84,21 @@ int main(int argc, char **argv)
 		flat += t.flat;
 		packets += t.packets;
 		more += t.workers > 64;
+		deep += t.levels > 2 ? t.results : 0;
+		inner_late += t.inner_late;
+		inner_resets += t.inner_resets;
+		below_resets += t.below_resets;
+		below_counted += t.below_counted;
 	}
 	tap_ok(!bad, "tree: T1 to T11 hold in %llu trees, not in %llu: %llu results, %llu packets", trees, bad, results, packets);
 	tap_ok(late > results / 100 && forgotten && resets && stales && nans && flat && more,
 	       "tree: hosts miss results (%llu, with a sum of theirs %llu), begin anew (%llu), workers are stale (%llu); "
 	       "NaN (%llu), compared with one switch (%llu), of more than 64 workers (%llu trees)",
 	       late, forgotten, resets, stales, nans, flat, more);
+	tap_ok(deep > results / 5 && inner_late > 100 && inner_resets && below_resets,
+	       "tree: of three or four levels: results (%llu), inner places miss some (%llu), begin anew (%llu), and so "
+	       "do nodes below (%llu, with a sum that was counted %llu)",
+	       deep, inner_late, inner_resets, below_resets, below_counted);
 	for (int f = TREE_NO_FAULT + 1; argc < 4 && f < TREE_FAULTS; f++)
 		find_planted(f);
 	tree_exit(&t);
