@@ -55,9 +55,29 @@ static bool is_over_above(struct tree *t, unsigned int place)
 	return true;
 }
 
+/* Also by those who will hear STALE. */
+static bool is_lived_in(const struct tree *t, unsigned int place)
+{
+	for (unsigned int i = 0; i < t->workers; i++)
+		if (tree_is_under(t, place, &t->worker[i]))
+			return true;
+	return false;
+}
+
+static bool has_sums(const struct tree *t, unsigned int place)
+{
+	const struct oracle_job *j = &t->o.job[place];
+
+	for (uint32_t i = 0; i < j->conf.pool; i++)
+		if (j->hot[i].meta.state == SAINA_SLOT_AWAY)
+			return true;
+	return false;
+}
+
 /*
  * Does nobody there or below take part in the parent's present round, while that waits?  Its members may be
- * dead, and those that have joined since begin with the next round.
+ * dead, and those that have joined since begin with the next round.  But sums of dead members go up while
+ * nobody waits, if they keep those below who are cut off from joining again.
  */
 static bool is_empty(struct tree *t, unsigned int place)
 {
@@ -66,7 +86,7 @@ static bool is_empty(struct tree *t, unsigned int place)
 	if (t->fault == TREE_EMPTY)
 		return false;
 	if (!tree_has_members(t, place))
-		return true;
+		return rt->open_slots || !is_lived_in(t, place) || !has_sums(t, place);
 	return t->fault != TREE_ABSENT && rt->open_slots && !tree_is_behind(t, place, rt->next_round);
 }
 
@@ -91,15 +111,6 @@ static bool bind_empty(struct tree *t, unsigned int place)
 	}
 	p->left = true;
 	return true;
-}
-
-/* Also by those who will hear STALE. */
-static bool is_lived_in(const struct tree *t, unsigned int place)
-{
-	for (unsigned int i = 0; i < t->workers; i++)
-		if (tree_is_under(t, place, &t->worker[i]))
-			return true;
-	return false;
 }
 
 static bool bind_above(struct tree *t, unsigned int place, bool even_empty);

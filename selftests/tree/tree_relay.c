@@ -28,6 +28,15 @@ static void advance(struct tree_relay *r, uint32_t round)
 	r->asked = false;
 }
 
+/*
+ * Has the parent gone so far that it may have lost results of the relay's round?  Then what it calls done
+ * is not all that was: entries of segments that later rounds have not are the last to go.
+ */
+static bool is_too_old(const struct tree *t, const struct tree_relay *r)
+{
+	return t->fault != TREE_OLD && r->asked && r->parent_next > r->round + t->ring;
+}
+
 void tree_relay_from_parent(struct tree *t, unsigned int place, const struct saina_hdr *h, const uint8_t *body)
 {
 	struct tree_relay *r = &t->place[place].relay;
@@ -51,11 +60,14 @@ void tree_relay_from_parent(struct tree *t, unsigned int place, const struct sai
 	if (h->round != r->round)
 		return;
 	if (h->type == SAINA_MSG_STALE) {
-		/* what it says of a segment that has a result is that the others are gone, too */
+		/*
+		 * What it says of a segment that has a result is that the others are gone, too.  In a place
+		 * without members there are none, but nobody takes it to a later round either.
+		 */
 		r->asked = true;
 		r->parent_done = 0;
 		r->parent_next = h->slot_round;
-		if (result_of(r, h->round, h->segment))
+		if (result_of(r, h->round, h->segment) && (tree_has_members(t, place) || !is_too_old(t, r)))
 			return;
 		r->aux_known |= 1u << h->segment;
 		r->aux[h->segment] = h->aux;
@@ -226,15 +238,6 @@ static void down(struct tree *t, unsigned int place)
 		if (s < p->conf.pool || r->confirmed >> (s - p->conf.pool) & 1)
 			send_down(t, place, e);
 	}
-}
-
-/*
- * Has the parent gone so far that it may have lost results of the relay's round?  Then what it calls done
- * is not all that was: entries of segments that later rounds have not are the last to go.
- */
-static bool is_too_old(const struct tree *t, const struct tree_relay *r)
-{
-	return t->fault != TREE_OLD && r->asked && r->parent_next > r->round + t->ring;
 }
 
 /* Has the place all that the parent has of the relay's round, which is over there? */
