@@ -190,8 +190,7 @@ static void form(struct tree *t)
 			p->conf.uplink = 1ull << p->uplink;
 			p->conf.worker[p->uplink].max_weight = t->workers + 1;
 			/* one of 1 would be a worker, and may not ask while it is not active */
-			t->place[p->parent].conf.worker[p->node].max_weight =
-				weight > 1 || t->fault == TREE_ONE ? weight : 2;
+			t->place[p->parent].conf.worker[p->node].max_weight = weight > 1 ? weight : 2;
 			p->incarnation = ++t->incarnations;
 			tree_relay_start(&p->relay);
 		}

@@ -42,7 +42,6 @@ enum tree_fault {
 	TREE_FORWARD,		/* it never goes back to the round before */
 	TREE_NOT_DUE,		/* it does not pull slots that deaths have completed */
 	TREE_LEFT,		/* it waits for what the parent has left behind */
-	TREE_ONE,		/* a node of one worker is bound as a worker */
 	TREE_CUT_OFF,		/* those below a place that has begun anew are waited for */
 	TREE_MISSED,		/* a place that has missed rounds without members does them, when it has some */
 	TREE_JOINED,		/* slots wait for the earlier lives of members that have joined since */

@@ -115,13 +115,11 @@ static bool bind_empty(struct tree *t, unsigned int place)
 
 static bool bind_above(struct tree *t, unsigned int place, bool even_empty);
 
-/* Nobody lives there, and the parent does a later round, in which it is no member. */
-static bool has_missed(const struct tree *t, unsigned int place)
+/* Nobody lives there, and the parent has opened a round that the place has not. */
+static bool has_missed(struct tree *t, unsigned int place)
 {
-	const struct saina_job_rt *above = &t->o.job[tree_up(t, place)].rt;
-
-	return t->fault != TREE_MISSED && !is_lived_in(t, place) && t->o.job[place].rt.next_round < above->next_round &&
-	       !(above->members >> t->place[place].node & 1);
+	return t->fault != TREE_MISSED && !is_lived_in(t, place) &&
+	       tree_rt(t, place)->next_round < tree_rt(t, tree_up(t, place))->next_round;
 }
 
 /*
@@ -143,7 +141,7 @@ static bool is_active_to_root(struct tree *t, unsigned int place)
 		if (!is_admitted(t, place) || !is_active_above(t, place))
 			bind_above(t, place, true);
 	}
-	return is_admitted(t, place) && is_active_above(t, place);
+	return !has_missed(t, place) && is_admitted(t, place) && is_active_above(t, place);
 }
 
 /* A node that nobody lives in does not make its parent join above. */

@@ -33,7 +33,6 @@ static const struct {
 	[TREE_FORWARD] = { "the relay never goes back to the round before", 12550 },
 	[TREE_NOT_DUE] = { "the relay does not pull slots that deaths have completed", 780 },
 	[TREE_LEFT] = { "the relay waits for what the parent has left behind", 0 },
-	[TREE_ONE] = { "a node of one worker is bound as a worker", 0 },
 	[TREE_CUT_OFF] = { "those below a place that has begun anew are waited for", 0 },
 	[TREE_MISSED] = { "a place that has missed rounds does them, when it has members again", 0 },
 	[TREE_JOINED] = { "slots wait for the earlier lives of those that have joined since", 0 },
