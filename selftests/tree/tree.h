@@ -2,8 +2,9 @@
 /*
  * A tree of aggregators, simulated: section 12 of datapath.rst.  Each place, the root and those
  * below it, is a job of one oracle, which has the slots, the rounds and the admission of frames.
- * Members of a place are workers and nodes, the places right below it.  Workers, relays and agents are small state machines; between them a network loses,
- * duplicates and reorders frames.  Everything follows from the seed.
+ * Members of a place are workers and nodes, the places right below it.  Workers, relays and agents are
+ * small state machines; between them a network loses, duplicates and reorders frames.  Everything
+ * follows from the seed.
  *
  * A gradient has a tag, worker and life.  So what a sum consists of is known, and a worker that hears
  * "counted" or "not counted" is right or wrong.  Its elements are random, so a sum proves its tags.

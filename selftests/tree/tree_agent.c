@@ -274,6 +274,12 @@ static void forget(struct tree *t, unsigned int place, uint32_t counted)
 /*
  * A place begins anew at round @first, as another incarnation: ring and counted[] stay, unless it has
  * @new_maps.  @stale: its members are told; @counted: segments of its last round that the parent counted
+ *
+ * The nodes below are not reset with it: they may be on other hosts.  Their sessions end.  Each comes back
+ * as the same incarnation when this place is admitted above, finds its round STALE, asks for each of its
+ * sums (what was counted of it the ring says, or counted[]), and begins anew itself: as one that has missed
+ * rounds.  All rounds below are before @first: at most one is after the last one here, and the parent has
+ * left that behind, too.
  */
 void tree_reset(struct tree *t, unsigned int place, uint32_t first, bool stale, bool new_maps, uint32_t counted)
 {
