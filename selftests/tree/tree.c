@@ -14,13 +14,17 @@ unsigned int tree_length(const struct tree *t, uint32_t round, unsigned int *fir
 	return n;
 }
 
-bool tree_is_under(const struct tree *t, unsigned int place, const struct tree_worker *w)
+/* Is place @at @place, or below it? */
+static bool is_under(const struct tree *t, unsigned int place, unsigned int at)
 {
-	unsigned int at = w->place;
-
 	while (at > place)
 		at = tree_up(t, at);
-	return w->alive && at == place;
+	return at == place;
+}
+
+bool tree_is_under(const struct tree *t, unsigned int place, const struct tree_worker *w)
+{
+	return w->alive && is_under(t, place, w->place);
 }
 
 bool tree_is_cut_off(const struct tree *t, const struct tree_worker *w)
@@ -157,16 +161,13 @@ static unsigned int some_workers(struct tree *t)
 	return rng_range(&t->rng, 1, 4);
 }
 
-/* Of the place and below it, in all: nobody lives yet. */
+/* Of the place and below it, whether they live or not. */
 static unsigned int workers_under(const struct tree *t, unsigned int place)
 {
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < t->workers; i++) {
-		struct tree_worker w = { .alive = true, .place = t->worker[i].place };
-
-		n += tree_is_under(t, place, &w);
-	}
+	for (unsigned int i = 0; i < t->workers; i++)
+		n += is_under(t, place, t->worker[i].place);
 	return n;
 }
 

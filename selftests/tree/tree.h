@@ -18,7 +18,6 @@
 #define TREE_ELEMS	8
 #define TREE_SEGMENTS	5	/* of a job, at most */
 #define TREE_PLACES	9	/* at most; place 0 is the root */
-#define TREE_LEVELS	4	/* at most */
 #define TREE_WORKERS	256	/* in all */
 #define TREE_ROUNDS	512	/* a run has fewer */
 #define TREE_RING	8	/* at most */

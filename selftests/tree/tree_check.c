@@ -115,7 +115,8 @@ static void check_root(struct tree *t, const struct saina_hdr *h, const int32_t 
 			if (in->tag[n] == in->tag[k])
 				return tree_break(t, 2, "round %u segment %u: worker %u is twice in the sum", h->round, h->segment,
 						  in->tag[n] >> 8);
-	if (h->contributors + h->slot_round != in->n || h->mask != members_of(t, 0, in))
+	if (h->contributors + h->slot_round != in->n || h->mask != members_of(t, 0, in) ||
+	    h->contributors != __builtin_popcountll(h->mask))
 		return tree_break(t, 4, "round %u segment %u: %u contributors and %u more, of %u workers", h->round, h->segment,
 				  h->contributors, h->slot_round, in->n);
 	check_sum(t, h->round, h->segment, r);
@@ -123,7 +124,7 @@ static void check_root(struct tree *t, const struct saina_hdr *h, const int32_t 
 
 /* A place has the parent's result. */
 static void check_place(struct tree *t, unsigned int place, unsigned int worker, const struct saina_hdr *h,
-		       const int32_t *sum)
+			const int32_t *sum)
 {
 	const struct tree_truth *r = &t->truth[h->round][h->segment];
 	const struct tree_tags *in = &t->place[place].in[h->segment % t->place[place].conf.pool];
@@ -142,7 +143,8 @@ static void check_place(struct tree *t, unsigned int place, unsigned int worker,
 	/* the list is of the present sum, if there is a contributor */
 	for (unsigned int n = 0; h->mask && n < in->n; n++)
 		counted += tree_is_in(&r->in, in->tag[n]);
-	if (counted != (h->mask ? in->n : 0) || (h->mask && h->mask != members_of(t, place, in)))
+	if (counted != (h->mask ? in->n : 0) || (h->mask && h->mask != members_of(t, place, in)) ||
+	    h->contributors != __builtin_popcountll(h->mask))
 		return tree_break(t, 3, "round %u segment %u: place %u counts %u, of which the root has %u", h->round, h->segment,
 				  place, in->n, counted);
 	if (!h->mask && tree_slot(t, place, h->segment)->meta.round == h->round && in->n)
