@@ -27,8 +27,6 @@ struct uplink_slots {
 	uint32_t pool, segments;
 };
 
-#define UPLINK_SLOTS_AHEAD 8
-
 /* Where a segment of a round is, as its slot says. */
 enum uplink_where {
 	UPLINK_NOT_YET,		/* its sum is not complete */
@@ -51,6 +49,7 @@ void uplink_slots_unmap(struct uplink_slots *s);
  * Heads are asked for in the order of segments, and were written by other processors or long ago: so
  * the head of one a few segments on is fetched meanwhile.
  */
+#define UPLINK_SLOTS_AHEAD 8
 static inline void uplink_slots_ahead(const struct uplink_slots *s, uint32_t segment)
 {
 	__builtin_prefetch(s->base + s->stride * ((segment + UPLINK_SLOTS_AHEAD) & (s->pool - 1)));

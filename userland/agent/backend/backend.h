@@ -86,8 +86,8 @@ int backend_job_new(struct agent *a, const struct saina_job_attrs *req,
 /* Ends a worker's session; @state: DEAD or LEFT; @why: for the log. */
 int backend_worker_end(struct agent *a, const struct saina_job *job, int w, int state,
 		       const char *why);
-/* Begins a new generation of a job without live workers, which waits for them again. */
-void backend_job_anew(struct agent *a, unsigned int id);
+/* Begins a new generation of a job without live workers, which waits for them again.  Return: the job */
+const struct saina_job *backend_job_anew(struct agent *a, unsigned int id);
 /* Return: job @id if it is detached, or NULL. */
 const struct detached_job *backend_detached(struct agent *a, unsigned int id);
 /* Likewise, by its number if @has_id, else by @name, which may be NULL. */

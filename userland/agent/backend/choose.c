@@ -124,7 +124,7 @@ int backend_add_configured(struct agent *a)
 	return 0;
 }
 
-void backend_job_anew(struct agent *a, unsigned int id)
+const struct saina_job *backend_job_anew(struct agent *a, unsigned int id)
 {
 	static const int state[] = { SAINA_JOB_STOPPED, SAINA_JOB_FORMING };
 	struct saina_core_err err;
@@ -139,6 +139,7 @@ void backend_job_anew(struct agent *a, unsigned int id)
 		if (backend_job_set(a, &req, &err))
 			log_error("job %u: %s", id, err.text);
 	}
+	return saina_core_job_find(a->jobs->core, 1, id, NULL, NULL);
 }
 
 int backend_worker_end(struct agent *a, const struct saina_job *job, int w, int state,

@@ -2,7 +2,7 @@
 /*
  * JOIN in a tree.  A job with weights admits nodes, jobs of other hosts, as the workers that have one;
  * a job with an uplink admits its members once its parent has admitted it, and its own relay as the
- * worker behind the last.  A node's weight is at least its workers, so no jobs are above each other.
+ * worker behind the last.  A node's weight is at least its workers, so jobs form no loop.
  */
 #include <endian.h>
 #include <errno.h>
@@ -173,12 +173,9 @@ uint64_t node_incarnation(struct agent *a, const struct join *j, const struct sa
  */
 static const struct saina_job *leave_round(struct agent *a, const struct saina_job *job)
 {
-	unsigned int id = job->id;
-
 	log_warn("job %s: no node is live, and round %u is not complete: it goes on with the next",
 		 job->name, jobs_next_round(a, job) - 1);
-	backend_job_anew(a, id);
-	return saina_core_job_find(a->jobs->core, 1, id, NULL, NULL);
+	return backend_job_anew(a, job->id);
 }
 
 bool node_is_same(struct agent *a, const struct join *j, const struct saina_job *job, int w)
@@ -212,9 +209,7 @@ const struct saina_job *node_comes_back(struct agent *a, const struct join *j,
 	if (job->active)
 		return NULL;
 	a->jobs->aux[id]->restart_round = rt.next_round;
-	job = leave_round(a, job);
-	/* with a parent, that says once more where to begin */
-	return job && saina_job_has_uplink(job) ? NULL : job;
+	return leave_round(a, job);
 }
 
 uint32_t node_first_round(struct agent *a, const struct saina_job *job, uint32_t named)

@@ -60,7 +60,7 @@ static bool fits_job(struct uplink *u, const struct saina_job *job, int fd, pid_
 bool relay_adopt(struct uplink *u, const struct saina_job *job, bool same_maps)
 {
 	struct pollfd process = { .fd = -1, .events = POLLIN }, hangup = { .events = 0 };
-	bool fits;
+	bool fits, runs;
 	pid_t pid;
 
 	hangup.fd = connect_to(job->id, &pid);
@@ -69,9 +69,8 @@ bool relay_adopt(struct uplink *u, const struct saina_job *job, bool same_maps)
 	process.fd = syscall(SYS_pidfd_open, pid, 0);
 	fits = same_maps && fits_job(u, job, hangup.fd, pid);
 	/* while the connection stands, the process is the one that @pid was read of */
-	if (process.fd < 0 || poll(&hangup, 1, 0)) {
-		fits = false;
-	} else if (fits) {
+	runs = process.fd >= 0 && !poll(&hangup, 1, 0);
+	if (runs && fits) {
 		u->pid = pid;
 		u->process.fd = process.fd;
 		u->socket.fd = hangup.fd;
@@ -82,7 +81,8 @@ bool relay_adopt(struct uplink *u, const struct saina_job *job, bool same_maps)
 		kill(pid, SIGKILL);
 		relay_reap(u);
 		return false;
-	} else {
+	}
+	if (runs) {
 		syscall(SYS_pidfd_send_signal, process.fd, SIGKILL, NULL, 0);
 		poll(&process, 1, 1000);
 	}

@@ -5,15 +5,13 @@
 #include "check.h"
 #include "wire/check.h"
 
-#define TREE_WEIGHT_MAX 65535
-
 /* A WELCOME is longer in the answer to a JOIN with TREE. */
 static bool check_welcome_tree(const struct saina_session *j, const struct saina_hdr *h,
 			       const struct saina_welcome_tree *t, size_t len)
 {
 	if (!(h->flags & SAINA_F_TREE))
 		return len == sizeof(t->welcome);
-	return j->tree && len == sizeof(*t) && t->weight && le32toh(t->weight) <= TREE_WEIGHT_MAX &&
+	return j->tree && len == sizeof(*t) && t->weight && le32toh(t->weight) <= SAINA_RANKS_MAX &&
 	       le32toh(t->rank0) <= le32toh(t->weight) && t->depth <= SAINA_DEPTH_MAX &&
 	       le32toh(t->quorum) <= le32toh(t->weight);
 }
