@@ -25,28 +25,6 @@
 
 quick=${1-}
 
-# flat TYPE ELEMENTS ROUNDS: checksum of the results of as many workers at one aggregator
-flat() {
-	local i n=$((hosts * each)) of=$LAB.flat pids=()
-	"$LAB_TOOL" up "$of" --owner $$ --bridge linux --workers $n || bail "the flat lab did not come up"
-	"$B/saina" -s "/run/saina-lab/$of/control" job add t elements "$2" workers $n dead 60000 >/dev/null
-	for ((i = 0; i < n; i++)); do
-		nsenter --net="/run/netns/saina-$of-w$i" -- "$B/selftests/tree_worker" 10.190.0.1 t $i $i $n "$2" "$3" "$1" \
-			/dev/null >"$WORK/flat.$i" 2>&1 &
-		pids+=($!)
-	done
-	wait "${pids[@]}"
-	"$LAB_TOOL" down "$of"
-	jq -r .crc "$WORK"/flat.* | sort -u | xargs
-}
-
-# exact WHAT ELEMENTS ROUNDS: after the workers have ended
-exact() {
-	equal "$1: no sum is wrong, and none lacks a worker" "0 0" "$(tree_sum wrong) $(tree_sum some)"
-	equal "$1: all sums were checked" $(($3 * (($2 + 7) / 8) * hosts * each)) "$(tree_sum all)"
-	matches "$1: all workers have the same results" '^[0-9a-f]{8}$' "$(tree_field crc)"
-}
-
 # 1., 2. and 3.
 sums() { # HOSTS WORKERS ELEMENTS ROUNDS TYPE...
 	local n="$1 x $2" elements=$3 rounds=$4 type
@@ -56,8 +34,8 @@ sums() { # HOSTS WORKERS ELEMENTS ROUNDS TYPE...
 		tree_workers "$type" "$elements" "$rounds" "$type"
 		check "$n, $type: all workers end" wait_all 120
 		case $type in
-		int32)	exact "$n, $type" "$elements" "$rounds" ;;
-		float32) equal "$n, $type: the means are those of one aggregator, bit for bit" "$(flat "$type" "$elements" "$rounds")" \
+		int32)	tree_exact "$n, $type" $((hosts * each)) "$elements" "$rounds" ;;
+		float32) equal "$n, $type: the means are those of one aggregator, bit for bit" "$(tree_flat $((hosts * each)) "$type" "$elements" "$rounds")" \
 				"$(tree_field crc)" ;;
 		mixed)	matches "$n, $type scales: all workers have the same results" '^[0-9a-f]{8}$' "$(tree_field crc)"
 			check "$n, $type scales: the error is at most a unit for each worker and half a unit for each level" \
@@ -112,7 +90,7 @@ for at in 40 80 120; do
 	check "relay killed: rounds go on" slowwait 30 tree_round_at_least $((at + 20))
 done
 check "relay killed: all workers end" wait_all 120
-exact "relay killed" 50000 400
+tree_exact "relay killed" $((hosts * each)) 50000 400
 lab_down
 
 # 5. Messages are lost on the uplinks
@@ -121,7 +99,7 @@ tree_lab 2 2 --loss 10
 tree_job loss 16384
 tree_workers loss 16384 200 int32
 check "10 % of the messages lost on the uplinks: all workers end" wait_all 240
-exact "10 % of the messages lost on the uplinks" 16384 200
+tree_exact "10 % of the messages lost on the uplinks" $((hosts * each)) 16384 200
 lost=$(json_sum injected-in "$(saina_at root -j stats show global all)")
 check "10 % of the messages lost on the uplinks: some were" [ "${lost:-0}" -gt 10 ]
 lab_down

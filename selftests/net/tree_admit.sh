@@ -198,6 +198,24 @@ check "leaf: without workers the relay ends, and its port goes" slowwait 60 port
 saina job del leaf
 equal "leaf: is deleted" "" "$(saina -j job show | grep -o '"name":"leaf"')"
 
+# A job with a parent, and with a node.
+job inner elements 4096 payload 256 workers 2 weights 8,1 uplink $PARENT parent-job 17 parent-worker 3
+uplink_is_deep() { # DEPTH
+	[ "$(saina -j job show inner | jq '.[0].uplink.depth')" = "$1" ]
+}
+rm -f "$RELAY"
+matches "inner: a node is refused until the parent has admitted the job" "^refused 12 " "$(join 0 inner 0 5001 tree=1 node=1)"
+check "inner: .. and because of it the relay is started" slowwait 30 test -s "$RELAY"
+equal "inner: its relay stands for all workers below" 9 "$(given max_weight)"
+report 2 42 11 7 0
+check "inner: knows that 7 jobs are above it" slowwait 30 uplink_is_deep 7
+matches "inner: .. so it cannot have a node" "^refused 13 .*has 7 jobs above it" "$(join 0 inner 0 5001 tree=1 node=1)"
+report 2 42 11 6 0
+check "inner: knows that 6 jobs are above it" slowwait 30 uplink_is_deep 6
+equal "inner: .. so it can: its node has its ranks in the tree" "welcome 42 11 6 round 0" "$(join 0 inner 0 5001 tree=1 node=1)"
+equal "inner: .. and its worker those behind them" "welcome 42 19 6 round 0" "$(join 1 inner 1 5002 tree=1)"
+saina job del inner
+
 # 6. what is refused
 refused() { # WORDS SENTENCE
 	# shellcheck disable=SC2086 # words

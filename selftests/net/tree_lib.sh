@@ -10,8 +10,8 @@ tree_lab() {
 		bail "the tree did not come up"
 }
 
-# In the place of lib.sh's: takes the tree down.
-lab_down() {
+# tree_complaints: what the agents have said and expected_log has not
+tree_complaints() {
 	local log complaints
 	for log in "/run/saina-lab/$LAB"*/sainad.log; do
 		complaints=$(grep -aE '(error|warn(ing)?)[]:> ]' "$log" | grep -avE "$expected_log")
@@ -20,6 +20,11 @@ lab_down() {
 			diag "$log: $complaints"
 		fi
 	done
+}
+
+# In the place of lib.sh's: takes the tree down.
+lab_down() {
+	tree_complaints
 	"$LAB_TOOL" tree down "$LAB" || not_ok "the tree could be taken down"
 }
 
@@ -103,6 +108,28 @@ tree_sum() {
 	jq -s "map(.$1)|add" "$WORK"/out.*
 }
 
+# tree_flat WORKERS TYPE ELEMENTS ROUNDS: checksum of the results of as many workers at one aggregator
+tree_flat() {
+	local i of=$LAB.flat pids=()
+	"$LAB_TOOL" up "$of" --owner $$ --bridge linux --workers "$1" || bail "the flat lab did not come up"
+	"$B/saina" -s "/run/saina-lab/$of/control" job add t elements "$3" workers "$1" dead 60000 >/dev/null
+	for ((i = 0; i < $1; i++)); do
+		nsenter --net="/run/netns/saina-$of-w$i" -- "$B/selftests/tree_worker" 10.190.0.1 t $i $i "$1" "$3" "$4" "$2" \
+			/dev/null >"$WORK/flat.$i" 2>&1 &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	"$LAB_TOOL" down "$of"
+	jq -r .crc "$WORK"/flat.* | sort -u | xargs
+}
+
+# tree_exact WHAT WORKERS ELEMENTS ROUNDS: after the workers have ended
+tree_exact() {
+	equal "$1: no sum is wrong, and none lacks a worker" "0 0" "$(tree_sum wrong) $(tree_sum some)"
+	equal "$1: all sums were checked" $(($4 * (($3 + 7) / 8) * $2)) "$(tree_sum all)"
+	matches "$1: all workers have the same results" '^[0-9a-f]{8}$' "$(tree_field crc)"
+}
+
 tree_round() { # the last round that worker 0 of host 0 has finished
 	tail -n 1 "$WORK/log.0.0" 2>/dev/null | cut -d' ' -f1
 }
@@ -117,13 +144,17 @@ tree_has() { # HOST JOB WORKERS
 	[ "$(saina_at "$1" -j job show "$2" | jq '[.. | .tree_workers? // empty][0]')" = "$3" ]
 }
 
-# relay_pid HOST: of the relay that was started last, by the host's agent or an earlier one
-relay_pid() {
+# relay_in NAMESPACE: of the relay that was started last there, by the agent or an earlier one
+relay_in() {
 	local pid newest
-	for pid in $(ip netns pids "saina-$LAB-w$1"); do
+	for pid in $(ip netns pids "saina-$1"); do
 		[ "$(cat "/proc/$pid/comm" 2>/dev/null)" != saina-uplink ] || newest=$pid
 	done
 	echo "${newest-}"
+}
+
+relay_pid() { # HOST
+	relay_in "$LAB-w$1"
 }
 
 # host_kill HOST: its agent and relay; workers are the caller's
